@@ -5,20 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
 from msgspec import Struct
 
 from oomdoctor.knowledge.pattern import sre_constants, sre_parse
 from oomdoctor.knowledge.pattern_cost import tries
 from oomdoctor.knowledge.records.change import ChangeRecord
+from oomdoctor.knowledge.records.check import CheckRecord
 from oomdoctor.knowledge.records.condition import AllOf, AnyOf, Condition, NotThat, TextCondition
+from oomdoctor.knowledge.records.evidence import ComputationRecord, EvidenceRecord
+from oomdoctor.knowledge.records.layout import LayoutRecord
+from oomdoctor.knowledge.records.problem import ProblemRecord
 from oomdoctor.knowledge.records.signature import SignatureRecord
 from oomdoctor.knowledge.references import Wrong, wrong_references
 from oomdoctor.knowledge.rule_set import LoadedSignature, RuleSet
 from oomdoctor.knowledge.table_lint import table_files, wrong_table
 from oomdoctor.knowledge.yaml_file import place_of_word
 
+_Shown = Union[SignatureRecord, ProblemRecord, CheckRecord, ChangeRecord, EvidenceRecord, ComputationRecord, LayoutRecord]
 _LETTERS = 6
 _RARE = 2
 """How many letters one outside of ASCII counts for: few logs hold any."""
@@ -58,11 +63,31 @@ def lint_rules(
     for path, change in rules.changes:
         for why in _change(change):
             yield issue_at(Wrong(path, change.id, why))
+    for path, record in _with_examples(rules):
+        yield from (issue_at(Wrong(path, record.id, why)) for why in _unproven(record))
     yield from map(issue_at, wrong_references(rules))
     fixes = [fix.id for _, fix in rules.fixes]
     for file in table_files(Path(rules.root)) if rules.root else ():
         for line, wrong in wrong_table(file, fixes):
             yield RuleIssue(wrong.path, line, 1, wrong.id, wrong.why)
+
+
+def _with_examples(rules: RuleSet) -> Iterator[tuple[str, _Shown]]:
+    """Yield what has to have examples besides signatures, each with its file."""
+    yield from rules.problems
+    yield from rules.checks
+    yield from rules.changes
+    root = Path(rules.root)
+    yield from ((str(root / "evidence.yaml"), record) for record in rules.evidence)
+    yield from ((str(root / "computations.yaml"), record) for record in rules.computations)
+    yield from ((str(root / "layouts.yaml"), record) for record in rules.layouts)
+
+
+def _unproven(record: _Shown) -> Iterator[str]:
+    if not record.examples:
+        yield "needs an example: what it recognises, and what it says of it"
+    if not record.near_misses:
+        yield "needs a near miss: what is close to it and must leave it quiet, and why"
 
 
 def other_patterns(rules: RuleSet) -> Iterator[tuple[str, str, str]]:
@@ -101,10 +126,7 @@ def signature_faults(loaded: LoadedSignature, healthy: Sequence[str], expand: Ca
         yield from ((why, "pattern") for why in slow(expand(record.pattern)))
     if record.kind != "context" and record.certainty is None:
         yield "needs a certainty: certain, likely or possible", "kind"
-    if not record.examples:
-        yield "needs an example: a text that it recognises, with the fields that it finds", ""
-    if not record.near_misses:
-        yield "needs a near miss: a text close to it that must leave it quiet, and why", ""
+    yield from ((why, "") for why in _unproven(record))
     for example in record.examples:
         # A text begins like a line: a literal may begin with the end of the line before it.
         if not any(literal in f"\n{example.text}" for literal in record.literals):

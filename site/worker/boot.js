@@ -2,13 +2,14 @@
 
 import { forPython } from "./prefilter.js";
 
-const ARCHIVE = "/tmp/library";
+const ARCHIVE = "/tmp/archive";
 // Zstandard, as no browser unpacks anything that is a third smaller than gzip; a build that is under way has the bare zip. Piece by piece, as
 // memory that Python once took it keeps; file by file, as extractall takes three times as long.
 const UNPACK = `
 import os, shutil, sys, zipfile
 from compression import zstd
-def unpack(path, plain, target):
+def unpack(path, target):
+    plain = path + ".zip"
     with open(path, "rb") as packed:
         is_plain = packed.read(2) == b"PK"
     if not is_plain:
@@ -22,17 +23,15 @@ def unpack(path, plain, target):
             with open(os.path.join(target, name), "wb", 0) as file:
                 file.write(archive.read(name))
     os.unlink(path if is_plain else plain)
-unpack("${ARCHIVE}", "${ARCHIVE}.zip", "/library")
 sys.path.insert(0, "/library")
-del unpack
 `;
 
 /**
- * Return Pyodide and the bridge. `indexURL` is where the runtime lies, `library` promises the bytes of its archive, `step` is told what
+ * Return Pyodide and the bridge. `indexURL` is where the runtime lies, `archives` promise the bytes of what is imported, `step` is told what
  * is done next, `env` are variables of Python.
  */
-export async function boot({ loadPyodide, indexURL, library, step, env = {} }) {
-  library.catch(() => {}); // told below, once the runtime is there
+export async function boot({ loadPyodide, indexURL, archives, step, env = {} }) {
+  for (const each of archives) each.catch(() => {}); // told below, once the runtime is there
   const python = await loadPyodide({
     indexURL,
     packageBaseUrl: indexURL,
@@ -41,8 +40,11 @@ export async function boot({ loadPyodide, indexURL, library, step, env = {} }) {
     stderr: () => {},
   });
   step("library");
-  python.FS.writeFile(ARCHIVE, new Uint8Array(await library));
   python.runPython(UNPACK);
+  for (const each of archives) {
+    python.FS.writeFile(ARCHIVE, new Uint8Array(await each));
+    python.runPython(`unpack("${ARCHIVE}", "/library")`);
+  }
   step("rules");
   const bridge = python.pyimport("bridge");
   bridge.use_page_engine(forPython.build, forPython.scan);

@@ -3,9 +3,9 @@
 import { boot } from "./boot.js";
 import { Session } from "./session.js";
 
-const LIBRARY = "library.zip.zst";
+const ARCHIVES = ["library.zip.zst", "packages.zip.zst"];
 const STDLIB = "python_stdlib.zip";
-const TOLD = ["pyodide.asm.wasm", `${STDLIB}.gz`, LIBRARY];
+const TOLD = ["pyodide.asm.wasm", `${STDLIB}.gz`, ...ARCHIVES];
 
 let taken = null;
 
@@ -29,9 +29,9 @@ async function start(base) {
   const told = { step: "runtime", done: 0, total: TOLD.reduce((sum, name) => sum + files[`runtime/${name}`].bytes, 0) };
   const tell = (change) => post({ v: 1, type: "boot-progress", ...Object.assign(told, change) });
   const count = (bytes) => tell({ done: told.done + bytes });
-  const library = plain(indexURL + LIBRARY, count).then((response) => response.arrayBuffer());
+  const archives = ARCHIVES.map((name) => plain(indexURL + name, count).then((response) => response.arrayBuffer()));
   const stdlib = () => plain(`${indexURL}${STDLIB}.gz`, count);
-  const { python, bridge } = await withFetch(stdlib, () => boot({ loadPyodide, indexURL, library, step: (step) => tell({ step }) }));
+  const { python, bridge } = await withFetch(stdlib, () => boot({ loadPyodide, indexURL, archives, step: (step) => tell({ step }) }));
   tell({ done: told.total });
   const heap = () => python._module.HEAPU8.length;
   post({ v: 1, type: "ready", version: bridge.__version__, python: python.runPython("import sys; sys.version.split()[0]"), heap: heap(), ms: performance.now() - began });

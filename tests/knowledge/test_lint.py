@@ -6,11 +6,14 @@ import re
 from typing import Any
 
 import pytest
+from builtin_rule_set import builtin_rule_set
+from msgspec import Struct
+from msgspec.structs import replace
 
-from oomdoctor.knowledge.lint import signature_faults, slow
+from oomdoctor.knowledge.lint import lint_rules, signature_faults, slow
 from oomdoctor.knowledge.pattern import expand
 from oomdoctor.knowledge.records.signature import Example, NearMiss, SignatureRecord
-from oomdoctor.knowledge.rule_set import LoadedSignature
+from oomdoctor.knowledge.rule_set import LoadedSignature, RuleSet
 
 HEALTHY = ["step 3 memory allocated 2.1 GiB", "[INFO] out of memory guard is armed"]
 GOOD: dict[str, Any] = {
@@ -57,6 +60,19 @@ def with_literal(literal: str) -> dict[str, Any]:
 def test_complains_about_one_and_not_about_its_neighbour(bad: dict[str, Any], says: str, good: dict[str, Any]) -> None:
     assert any(says in why for why in complaints(**bad)), complaints(**bad)
     assert complaints(**good) == []
+
+
+@pytest.mark.parametrize("shown", ["examples", "near_misses"])
+@pytest.mark.parametrize("kind", ["problems", "checks", "changes", "evidence", "computations", "layouts"])
+def test_rules_of_every_kind_need_both_sides(kind: str, shown: str) -> None:
+    first = getattr(builtin_rule_set(), kind)[0]
+    bare = replace(first, **{shown: []}) if isinstance(first, Struct) else (first[0], replace(first[1], **{shown: []}))
+    alone = RuleSet(signatures=(), problems=(), fixes=(), sources=(), root=builtin_rule_set().root)
+    told = [
+        [issue.why for issue in lint_rules(replace(alone, **{kind: (rule,)}), (), expand) if "needs a" in issue.why]
+        for rule in (first, bare)
+    ]
+    assert [len(each) for each in told] == [0, 1]
 
 
 @pytest.mark.parametrize(("bad", "good"), [

@@ -138,7 +138,6 @@ def test_an_id_twice_in_one_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("old", "new", "says"), [
     pytest.param("zh: 太多}", "zh: ''}", "length", id="a text without its Chinese"),
     pytest.param("confidence: certain", "confidence: sure", "sure", id="a confidence that does not exist"),
-    pytest.param("near_misses: [{name: other, log: 'fine', expect: none}]\n", "near_misses: []\n", "length", id="no near miss"),
     pytest.param("fixes: [less-of-it]", "fixes: [less-of-it]\nfix: x", "unknown key 'fix'; allowed here: id, cause", id="a key with a slip"),
     pytest.param("en: Too much,", "en: Too much, de: Zu viel,", "unknown key 'de'; allowed here: en, zh", id="a third language"),
 ])  # fmt: skip

@@ -10,10 +10,15 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from oomdoctor.errors import RuleError
 from oomdoctor.knowledge.compiled.compile import compile_pack
-from oomdoctor.knowledge.pack import SIGNATURES, Pack, builtin_rules, load_pack
+from oomdoctor.knowledge.pack import FIXES, PROBLEMS, SIGNATURES, Pack, builtin_rules, load_pack
+from oomdoctor.knowledge.records.change import CHANGES
+from oomdoctor.knowledge.records.check import CHECKS
+from oomdoctor.knowledge.records.evidence import EVIDENCE, HOLDINGS
+from oomdoctor.knowledge.records.layout import LAYOUTS
 from oomdoctor.parse import reading
 from oomdoctor.parse.recogniser import Recogniser
 
@@ -189,6 +194,16 @@ def test_the_built_in_rules_lie_in_a_folder_and_load() -> None:
     assert {"signatures", "problems", "fixes", "sources"} == {
         part for part in ("signatures", "problems", "fixes", "sources") if load_pack().names(part)
     }
+
+
+def test_a_pack_without_examples_has_all_else() -> None:
+    whole, bare = load_pack(), Pack(compile_pack(builtin_rules(), has_examples=False))
+    for kind in (SIGNATURES, PROBLEMS, FIXES, CHECKS, EVIDENCE, HOLDINGS, LAYOUTS, CHANGES):
+        records = [
+            replace(record, **{name: [] for name in ("examples", "near_misses") if hasattr(record, name)}) for record in whole.records(kind)
+        ]
+        assert records == list(bare.records(kind)) != []
+    assert bare.signatures == whole.signatures
 
 
 def test_another_format_is_refused() -> None:

@@ -18,7 +18,7 @@ try {
     else await copyFile(from, path.join(runtime, name));
   }
   const began = performance.now();
-  const { python, ask } = await start({ runtime, library: path.join(runtime, "library.zip.zst") });
+  const { python, ask } = await start({ runtime, archives: ["library", "packages"].map((name) => path.join(runtime, `${name}.zip.zst`)) });
   const ready = performance.now() - began;
   const answers = [];
   for (const request of await loadRequests(requests)) answers.push(await ask(request));

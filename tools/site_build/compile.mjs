@@ -17,7 +17,7 @@ try {
 }
 
 async function main(runtime, library, requests, out, keep) {
-  const { python, bridge, ask } = await start({ runtime, library, env: { PYTHONNODEBUGRANGES: "1" } }); // columns are a third of bytecode
+  const { python, bridge, ask } = await start({ runtime, archives: [library], env: { PYTHONNODEBUGRANGES: "1" } }); // columns are a third of bytecode
 
   for (const request of await loadRequests(requests)) {
     const last = (await ask(request)).at(-1);

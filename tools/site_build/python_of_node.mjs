@@ -8,10 +8,10 @@ import { boot } from "../../site/worker/boot.js";
 import { Session } from "../../site/worker/session.js";
 
 /** Return Pyodide, the bridge, and `ask`, which answers with all messages of a request. */
-export async function start({ runtime, library, env }) {
+export async function start({ runtime, archives, env }) {
   const { loadPyodide } = await import(pathToFileURL(path.join(runtime, "pyodide.mjs")).href);
   const steps = [];
-  const started = await boot({ loadPyodide, indexURL: `${runtime}/`, library: readFile(library), step: (step) => steps.push(step), env });
+  const started = await boot({ loadPyodide, indexURL: `${runtime}/`, archives: archives.map((each) => readFile(each)), step: (step) => steps.push(step), env });
   return { ...started, steps, ...asking(started) };
 }
 

@@ -16,6 +16,7 @@ from oomdoctor.knowledge.compiled.format import FORMAT, PackEntry, PackHead, Pac
 from oomdoctor.knowledge.lint import broken, other_patterns, unbounded
 from oomdoctor.knowledge.load import load_rules
 from oomdoctor.knowledge.pattern import alternatives, expand, find_needs, fragments
+from oomdoctor.knowledge.records.base import Record
 from oomdoctor.knowledge.records.condition import AllOf, AnyOf, Condition, NotThat, TextCondition
 from oomdoctor.knowledge.records.evidence import ComputationCore, ComputationRecord, EvidenceCore
 from oomdoctor.knowledge.records.fix import NotThisRecord
@@ -28,15 +29,16 @@ from oomdoctor.knowledge.yaml_file import place_of_word
 _MEMORY = re.compile(r"\(\?P<(?:peak_)?(?:allocated|reserved|active|used)_bytes>")
 
 
-def compile_pack(root: str, over: str | None = None, *, own: Sequence[str] = ()) -> bytes:
+def compile_pack(root: str, over: str | None = None, *, own: Sequence[str] = (), has_examples: bool = True) -> bytes:
     """Return the rule files below `root`, with those below `over` laid over them, checked and packed.
 
-    `own` are folders of which every pattern is looked at, too; those of the built-in rules are held by a test.
+    `own` are folders of which every pattern is looked at, too; those of the built-in rules are held by a test. Only the handbook and
+    the tests of rules read examples.
     """
     rules = load_rules(Path(root), None if over is None else Path(over))
     if own:
         _check_patterns(rules, tuple(f"{os.path.abspath(folder)}{os.sep}" for folder in own))
-    return packed(rules, root)
+    return packed(rules, root, has_examples=has_examples)
 
 
 def _check_patterns(rules: RuleSet, folders: tuple[str, ...]) -> None:
@@ -49,7 +51,7 @@ def _check_patterns(rules: RuleSet, folders: tuple[str, ...]) -> None:
                 raise RuleError(path, *place_of_word(path, id_, "pattern"), f"{id_}: {why}")
 
 
-def packed(rules: RuleSet, root: str) -> bytes:
+def packed(rules: RuleSet, root: str, *, has_examples: bool = True) -> bytes:
     """Return rules as a pack; paths in it are relative to `root`."""
     lines: list[bytes] = []
     end = 0
@@ -61,8 +63,8 @@ def packed(rules: RuleSet, root: str) -> bytes:
         start, end = end, end + len(line)
         return PackLine(start, len(line))
 
-    def entry(record: object, path: str = "") -> PackEntry:
-        line = put(record)
+    def entry(record: Record | list[NotThisRecord], path: str = "") -> PackEntry:
+        line = put(record if has_examples else _without_examples(record))
         return PackEntry(line.start, line.length, os.path.relpath(path, root) if path else "")
 
     indexes = {
@@ -117,6 +119,11 @@ def packed(rules: RuleSet, root: str) -> bytes:
     )
     rest = b"".join(lines)
     return encode(replace(head, check=zlib.crc32(rest))) + b"\n" + rest
+
+
+def _without_examples(record: Record | list[NotThisRecord]) -> object:
+    shown: dict[str, list[object]] = {name: [] for name in ("examples", "near_misses") if hasattr(record, name)}
+    return replace(record, **shown) if isinstance(record, Record) else record
 
 
 def _prints_memory(core: SignatureCore) -> bool:

@@ -49,8 +49,8 @@ class ChangeRecord(Record, frozen=True, kw_only=True):
     why: TextRecord
     """What it means for memory; `{before}` and `{after}` are the values."""
     source: str
-    examples: Annotated[list[ChangeExample], Meta(min_length=1)]
-    near_misses: Annotated[list[ChangeExample], Meta(min_length=1)]
+    examples: list[ChangeExample] = []
+    near_misses: list[ChangeExample] = []
 
 
 class ChangeFile(Record, frozen=True, kw_only=True):

@@ -35,8 +35,8 @@ class CheckRecord(Record, frozen=True, kw_only=True):
     source: str
     """Where it stands that it is so."""
     cites: list[str] = []
-    examples: Annotated[list[CheckExample], Meta(min_length=1)]
-    near_misses: Annotated[list[CheckExample], Meta(min_length=1)]
+    examples: list[CheckExample] = []
+    near_misses: list[CheckExample] = []
 
 
 class CheckFile(Record, frozen=True, kw_only=True):

@@ -23,8 +23,8 @@ class EvidenceRecord(Record, frozen=True, kw_only=True):
     """Cause, or problem -> what is added to its weight: the natural logarithm of how many times more often this is seen with it."""
     source: str
     """Why it speaks so: a fact of a program, or what reports showed."""
-    examples: Annotated[list[CaseExample], Meta(min_length=1)]
-    near_misses: Annotated[list[CaseExample], Meta(min_length=1)]
+    examples: list[CaseExample] = []
+    near_misses: list[CaseExample] = []
 
 
 class EvidenceFile(Record, frozen=True, kw_only=True):
@@ -52,8 +52,8 @@ class ComputationRecord(Record, frozen=True, kw_only=True):
     words: list[str] = []
     """Pieces of which one stands in every line that the pattern matches, where the pattern itself does not tell them."""
     source: str
-    examples: Annotated[list[str], Meta(min_length=1)]
-    near_misses: Annotated[list[str], Meta(min_length=1)]
+    examples: list[str] = []
+    near_misses: list[str] = []
 
 
 class ComputationFile(Record, frozen=True, kw_only=True):

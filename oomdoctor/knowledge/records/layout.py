@@ -29,8 +29,8 @@ class LayoutRecord(Record, frozen=True, kw_only=True):
     parts_run: Literal["forward", "backward"] = "forward"
     """Whether a larger `part` is a later piece of a rotated log, or an earlier one."""
     source: str
-    examples: Annotated[list[LayoutExample], Meta(min_length=1)]
-    near_misses: Annotated[list[str], Meta(min_length=1)]
+    examples: list[LayoutExample] = []
+    near_misses: list[str] = []
 
 
 class ExportRecord(Record, frozen=True, kw_only=True):

@@ -1,9 +1,9 @@
 """The shape of rules/problems, what a failure means, and of rules/causes.yaml, why runs fail."""
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from oomdoctor.case.event import Certainty
 from oomdoctor.knowledge.records.base import Id, Record, RecordKind, TextRecord
@@ -54,8 +54,8 @@ class ProblemRecord(Record, frozen=True, kw_only=True):
     silences: list[str] = []
     """More general problems, to which this one leaves nothing to say. What decides between causes is evidence, not this list."""
     cites: list[CiteRecord] = []
-    examples: Annotated[list[CaseExample], Meta(min_length=1)]
-    near_misses: Annotated[list[CaseExample], Meta(min_length=1)]
+    examples: list[CaseExample] = []
+    near_misses: list[CaseExample] = []
 
     @property
     def alone(self) -> Certainty:

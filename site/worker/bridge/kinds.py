@@ -32,7 +32,6 @@ from oomdoctor.report.wire.check import convert_check
 from oomdoctor.report.wire.diagnosis import convert_diagnosis
 from oomdoctor.report.wire.runs.snapshot import convert_snapshot
 from oomdoctor.report.wire.sizing.sweep import convert_sweep
-from oomdoctor.report.wording.wording import Wording
 from oomdoctor.setups.spec_lines import answer_lines
 
 _EVERY_S = 0.1
