@@ -34,6 +34,8 @@ from oomdoctor.report.wording.wording import Wording
 from oomdoctor.setups.spec_lines import answer_lines
 
 LOGS = Path(__file__).with_name("logs.py")
+IDLE_MS = 2000
+"""How long a reader of the page looks at it before the first question, at least."""
 FLAGS = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
 CLIENT = """
 window.client = async (base) => {
@@ -108,18 +110,29 @@ def measure(site: str, runs: int) -> None:
                     _note(figures, f"first diagnosis, {start} (ms)", first["seen"])
                     if others := {host for host in hosts if host} - {base.split("/")[2]}:
                         raise SystemExit(f"something was asked of {others}")
+            for wait, when in ((0, "at once"), (IDLE_MS, "after a while")):
+                _first_estimates(figures, site, wait, when)
             _once_started(figures, site)
     for name, values in figures.items():
         print(f"{name:52} {statistics.median(values):10.1f}   ({min(values):.1f} to {max(values):.1f}, {len(values)})")
 
 
-def _once_started(figures: dict[str, list[float]], site: str) -> None:
+def _first_estimates(figures: dict[str, list[float]], site: str, wait: int, when: str) -> None:
+    """Ask the first estimates, the first of them so many milliseconds after the page is ready."""
     question = {"model": "Qwen2.5-7B", "gpu": "24GB", "settings": {"finetuning": "lora", "micro_batch": 2, "sequence_length": 4096}}
-    with page_of(site) as (page, base, _), tempfile.TemporaryDirectory() as folder:
+    with page_of(site) as (page, base, _):
         page.evaluate("(base) => window.client(base)", base)
-        for name in ("first estimate", "an estimate after that"):
+        page.wait_for_timeout(wait)
+        for name in (f"first estimate, asked {when}", "an estimate after that"):
+            before = _renderer_seconds()
             answer = page.evaluate("(question) => window.ask({type: 'estimate', question})", question)
             _note(figures, f"{name} (ms)", answer["seen"])
+            _note(figures, f"{name} (ms of processors)", 1000 * (_renderer_seconds() - before))
+
+
+def _once_started(figures: dict[str, list[float]], site: str) -> None:
+    with page_of(site) as (page, base, _), tempfile.TemporaryDirectory() as folder:
+        page.evaluate("(base) => window.client(base)", base)
         for megabytes in (1, 20, 200):
             path = _log(Path(folder), megabytes)
             page.set_input_files("#file", path)

@@ -3,6 +3,7 @@
 
 const LARGEST = 2 ** 31;
 const KEPT = 8;
+const QUIET = 50; // ms between pieces of what nobody asked for, in which a request can come in
 const REPLACED_BY_NEWER = new Set(["estimate", "sweep"]);
 const PACKED = /\.(gz|zst|xz|bz2)$/i;
 
@@ -30,6 +31,13 @@ export class Session {
     if (REPLACED_BY_NEWER.has(request.type)) this.#replace(request.type);
     this.#waiting.push(request);
     this.#later();
+  }
+
+  /** Do a piece of work again and again while nobody asks, until it says that nothing is left. */
+  rest(piece) {
+    setTimeout(() => {
+      if (this.#is_working || this.#waiting.length || piece()) this.rest(piece);
+    }, QUIET);
   }
 
   #replace(type) {

@@ -35,7 +35,9 @@ async function start(base) {
   tell({ done: told.total });
   const heap = () => python._module.HEAPU8.length;
   post({ v: 1, type: "ready", version: bridge.__version__, python: python.runPython("import sys; sys.version.split()[0]"), heap: heap(), ms: performance.now() - began });
-  return new Session({ bridge, post, heap, ...mounting(python.FS) });
+  const session = new Session({ bridge, post, heap, ...mounting(python.FS) });
+  session.rest(() => bridge.warm());
+  return session;
 }
 
 async function json(url) {

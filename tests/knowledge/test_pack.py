@@ -7,6 +7,7 @@ import os
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from oomdoctor.errors import RuleError
 from oomdoctor.knowledge.compiled.compile import compile_pack
 from oomdoctor.knowledge.pack import FIXES, PROBLEMS, SIGNATURES, Pack, builtin_rules, load_pack
+from oomdoctor.knowledge.records.base import RecordKind
 from oomdoctor.knowledge.records.change import CHANGES
 from oomdoctor.knowledge.records.check import CHECKS
 from oomdoctor.knowledge.records.evidence import EVIDENCE, HOLDINGS
@@ -198,7 +200,8 @@ def test_the_built_in_rules_lie_in_a_folder_and_load() -> None:
 
 def test_a_pack_without_examples_has_all_else() -> None:
     whole, bare = load_pack(), Pack(compile_pack(builtin_rules(), has_examples=False))
-    for kind in (SIGNATURES, PROBLEMS, FIXES, CHECKS, EVIDENCE, HOLDINGS, LAYOUTS, CHANGES):
+    kinds: tuple[RecordKind[Any], ...] = (SIGNATURES, PROBLEMS, FIXES, CHECKS, EVIDENCE, HOLDINGS, LAYOUTS, CHANGES)
+    for kind in kinds:
         records = [
             replace(record, **{name: [] for name in ("examples", "near_misses") if hasattr(record, name)}) for record in whole.records(kind)
         ]

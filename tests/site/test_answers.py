@@ -12,6 +12,7 @@ from typing import Any
 
 import bridge
 import pytest
+from bridge.answer import Silent
 from site_build.requests import all_requests, as_json
 
 ROOT = Path(__file__).parents[2]
@@ -59,10 +60,6 @@ def fixtures(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Message], l
 def here(request: Message, folder: Path) -> Message:
     """What the same bridge says in this Python."""
 
-    class Silent:
-        def progress(self, done: int) -> None: ...
-        def early(self, source: str, text: str, from_end: int | None) -> None: ...
-
     folder.mkdir()
     inputs = []
     for given in request.get("inputs", []):
@@ -88,7 +85,7 @@ def test_every_request_over_the_fixtures_has_the_answer_of_the_library(
     fixtures: tuple[list[Message], list[list[Message]], Message], tmp_path: Path
 ) -> None:
     requests, answers, _ = fixtures
-    assert len(answers) == len(requests) >= 80
+    assert len(answers) == len(requests) >= 70
     differing = []
     for number, (request, messages) in enumerate(zip(requests, answers)):
         own, last = here(request, tmp_path / str(number)), messages[-1]

@@ -159,7 +159,7 @@ def last_part(written: str) -> str:
 
 def is_ollama_tag(written: str) -> bool:
     """Return whether a name is one of Ollama's library (`qwen3:8b`)."""
-    return re.fullmatch(r"[\w.-]{1,60}:[\w.-]{1,60}", written) is not None
+    return ":" in written and re.fullmatch(r"[\w.-]{1,60}:[\w.-]{1,60}", written) is not None
 
 
 def has_format(written: str) -> bool:

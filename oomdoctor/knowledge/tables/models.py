@@ -182,7 +182,7 @@ def _meant(written: ModelName) -> ModelRow | None:
     """Return the row that a name means: by family and size, else by one of them where only one model has it."""
     if not written.family:
         return None
-    entries = [entry for entry in _spelled_like(written.family) if entry.name.family == written.family]
+    entries = [entry for entry in _spelled_like(written.family[:_BEGINS]) if entry.name.family == written.family]
     of_size = [entry for entry in entries if _has_size(written, entry)]
     named_so = [entry for entry in of_size if entry.name.size == written.size]
     if row := _chosen(written, named_so if written.size and named_so else of_size):
@@ -261,9 +261,8 @@ def _tags() -> Mapping[tuple[str, str], _Entry]:
 
 
 @lru_cache(maxsize=64)
-def _spelled_like(family: str) -> list[_Entry]:
-    """Return the names that may be of a family: those that begin with its letters somewhere; the others are not read."""
-    begins = family[:_BEGINS]
+def _spelled_like(begins: str) -> list[_Entry]:
+    """Return the names that may be of a family by the letters that it begins with, anywhere in them; the others are not read."""
     known = [(spelling, name) for squeezed, spelling, name in _spellings() if begins in squeezed]
     return [_Entry(reading, name) for spelling, name in known for reading in read_known_name(spelling)]
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import os
 
-from msgspec import DecodeError, Raw, Struct, ValidationError
+from msgspec import DecodeError, Struct, ValidationError
 from msgspec.json import decode, encode
 
 from bridge.answer import Answer, Listener
 from bridge.engine import use_page_engine
-from bridge.forms import Shown, document_of, json_of, rendered
+from bridge.forms import Shown, rendered, shown
 from bridge.kinds import KINDS
 from bridge.request import Request
+from bridge.warm import pieces
 from oomdoctor import __version__
 from oomdoctor.errors import NothingReadError, OomdoctorError, UsageError
-from oomdoctor.report.render import html
 from oomdoctor.report.safety.redact import redact_text
 from oomdoctor.report.safety.sanitize import clean_line
 
-__all__ = ["__version__", "answer", "forget", "use_page_engine"]
+__all__ = ["__version__", "answer", "forget", "use_page_engine", "warm"]
 
 
 class Failed(Struct, frozen=True, kw_only=True, tag_field="type", tag="error"):
@@ -30,6 +30,7 @@ class Failed(Struct, frozen=True, kw_only=True, tag_field="type", tag="error"):
 
 
 _kept: dict[int | str, Answer] = {}
+_pieces = pieces()
 
 
 def answer(text: str, folder: str, listener: Listener) -> str:
@@ -53,6 +54,11 @@ def forget(request: int | str) -> None:
     _kept.pop(request, None)
 
 
+def warm() -> bool:
+    """Load a piece of what the first estimate needs. Return whether something is left."""
+    return next(_pieces, False)
+
+
 def _failed(code: str, text: str, detail: str = "") -> str:
     lines = "\n".join(clean_line(redact_text(line), 600) for line in text.split("\n"))
     return encode(Failed(code=code, text=lines, detail=detail)).decode()
@@ -72,12 +78,4 @@ def _answered(request: Request, folder: str, listener: Listener) -> Shown:
         raise UsageError(f"no request has the type {request.type}")
     given = KINDS[request.type](request, folder, listener)
     _kept[request.id] = given
-    wording = request.wording
-    document = document_of(given, request, wording)
-    return Shown(
-        kind=given.kind,
-        data=Raw(json_of(given, request, wording)),
-        html="" if document is None else html.render_main(document),
-        title="" if document is None else document.title,
-        notes=given.notes,
-    )
+    return shown(given, request)

@@ -22,6 +22,16 @@ class Listener(Protocol):
         """Take the first failure in the end of a large log."""
 
 
+class Silent:
+    """A listener that nobody is behind."""
+
+    def progress(self, done: int) -> None:
+        """Leave it."""
+
+    def early(self, source: str, text: str, from_end: int | None) -> None:
+        """Leave it."""
+
+
 class Answer(Struct, frozen=True, kw_only=True):
     """What a request gave, in no form yet."""
 

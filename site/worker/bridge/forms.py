@@ -37,6 +37,19 @@ class Shown(Struct, frozen=True, kw_only=True):
     name: str | None = None
 
 
+def shown(given: Answer, request: Request) -> Shown:
+    """Return an answer as the page shows it."""
+    wording = request.wording
+    document = document_of(given, request, wording)
+    return Shown(
+        kind=given.kind,
+        data=Raw(json_of(given, request, wording)),
+        html="" if document is None else html.render_main(document),
+        title="" if document is None else document.title,
+        notes=given.notes,
+    )
+
+
 def document_of(given: Answer, request: Request, wording: Wording) -> Document | None:
     """Return an answer for people, without what is to be hidden; None where it is none for people."""
     if given.document is None:
