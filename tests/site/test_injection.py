@@ -59,7 +59,7 @@ class _Calls:
 
 def log_of(harm: str) -> str:
     return (
-        f'[rank0]: {harm}\n  File "/work/{harm}/train.py", line 3, in {harm}\n'
+        f'[rank0]: {harm}\n  File "/srv/{harm}/train.py", line 3, in {harm}\n'
         f"model_name_or_path: {harm}\noutput_dir={harm}\n  - per_device_train_batch_size: {harm}\n"
         f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.69 GiB of which 1.02 GiB is free. {harm}\n"
     )
