@@ -41,6 +41,7 @@ from oomdoctor.units import GIB
 
 CHROMIUM = shutil.which("chromium")
 GOLDEN = Path(__file__).parent / "golden"
+HEAD = '<!DOCTYPE html>\n<html lang="{lang}">\n<meta charset="utf-8">\n<link rel="stylesheet" href="../../../../oomdoctor/report/charts/report.css">'
 HOSTILE = "</svg></title></style><script>document.title='run'</script><img src=x onerror=\"document.title='run'\">'\"&\x1b[31m\u202e"
 
 
@@ -126,10 +127,11 @@ def test_hostile_names_stay_text() -> None:
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_charts_look_as_they_were_looked_at(lang: str, bless: bool) -> None:
-    """The golden pages are for a browser: each chart once, with names that say what stands where."""
+    """The golden pages are for a browser: each chart once, with names that say what stands where; the style is that of the day."""
     golden = GOLDEN / f"charts.{lang}.html"
     document = charts("GPU 0" if lang == "en" else "显卡 0")
-    page = render(Document(document.title, document.blocks, lang=lang))
+    main = render_main(Document(document.title, document.blocks, lang=lang))
+    page = f"{HEAD.format(lang=lang)}\n<main>\n{main}\n</main>\n"
     if bless:
         golden.parent.mkdir(exist_ok=True)
         golden.write_text(page, encoding="utf-8")
