@@ -23,6 +23,7 @@ QUIET = (
     "--no-first-run",
     "--proxy-bypass-list=<-loopback>",
 )
+SCREEN = {"width": 1280, "height": 900}
 PATIENCE_MS = 60_000
 """A guard against hanging, far above what anything here takes."""
 BROWSERS_OWN = (".googleapis.com", ".google.com", ".gvt1.com")
@@ -111,6 +112,35 @@ def started_browser(served: PageServer) -> Iterator[Any]:
         running = playwright.chromium.launch(executable_path=chromium, args=list(QUIET), proxy={"server": f"http://{served.host}"})
         yield running
         running.close()
+
+
+EMPTY = """() => {
+    for (const box of document.querySelectorAll('.share input:not(:checked)')) box.click()
+    for (const remove of document.querySelectorAll('.files button')) remove.click()
+    document.querySelector('#log-text').value = ''
+}"""
+GO = """hash => new Promise(there => {
+    if (location.hash === hash) return there()
+    addEventListener('hashchange', () => setTimeout(there), { once: true })
+    location.hash = hash
+})"""
+
+
+def begin_anew(page: Any) -> None:
+    """Bring an open page back to how a reader finds it, in English on a wide screen; what an earlier question left stays below."""
+    page.set_viewport_size(SCREEN)
+    page.emulate_media(media="screen", color_scheme="light")
+    if page.locator("html").get_attribute("lang") != "en":
+        page.locator("#language").click()
+        page.locator("html[lang=en]").wait_for()
+    page.evaluate(EMPTY)
+    go_to_address(page, "#log")
+    page.locator("#engine-text.ready").wait_for()
+
+
+def go_to_address(page: Any, address: str) -> None:
+    """Open what an address says, without loading the page anew; what it asks is asked then."""
+    page.evaluate(GO, address)
 
 
 def open_view(page: Any, served: PageServer, view: str) -> None:

@@ -98,6 +98,8 @@ export class FitView {
     const fields = { question: question(this.#values), inputs: this.files.inputs, lang };
     if (!fields.question.model && !this.files.size) return this.#nothing();
     if (!this.client.isReady) this.#brief(t("fit.waiting"));
+    // What stands there answers an older question, until its own answer takes its place.
+    for (const part of Object.values(this.parts)) part.setAttribute("aria-busy", "true");
     this.#estimate(fields, asked);
   }
 
@@ -145,6 +147,7 @@ export class FitView {
     const open = [...this.parts[name].querySelectorAll("details")].map((each) => each.open);
     this.parts[name].replaceChildren(el("h3", { class: "answer-title" }, title), el("div", { class: "report", lang: document.documentElement.lang }, ...content));
     this.parts[name].hidden = false;
+    this.parts[name].removeAttribute("aria-busy");
     // What the reader has opened stays open while the figures change.
     this.parts[name].querySelectorAll("details").forEach((each, at) => { each.open = open[at] ?? false; });
     this.parts[name].querySelector(".scroll")?.scrollTo(scrollLeft, 0);
@@ -160,6 +163,7 @@ export class FitView {
 
   #hide(name) {
     this.parts[name].hidden = true;
+    this.parts[name].removeAttribute("aria-busy");
     this.parts[name].replaceChildren();
   }
 

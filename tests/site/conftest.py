@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from page_server import PageServer, open_view, started_browser
+from page_server import SCREEN, PageServer, begin_anew, open_view, started_browser
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -42,13 +42,20 @@ def browser(served: PageServer) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def opened(browser: Browser, served: PageServer) -> Iterator[Page]:
-    """Return the page, ready to answer, in English; the tests of a file share it."""
-    context = browser.new_context(locale="en-US", viewport={"width": 1280, "height": 900}, accept_downloads=True)
+def started(browser: Browser, served: PageServer) -> Iterator[Page]:
+    """Return the page, ready to answer; the tests of a file share it, as its Python takes seconds to start."""
+    context = browser.new_context(locale="en-US", viewport=SCREEN, accept_downloads=True)
     page = context.new_page()
     open_view(page, served, "log")
     yield page
     context.close()
+
+
+@pytest.fixture
+def opened(started: Page) -> Page:
+    """Return the page as a reader finds it, whatever a test before this one did."""
+    begin_anew(started)
+    return started
 
 
 @pytest.fixture(scope="session")
