@@ -35,8 +35,10 @@ export class FitView {
     if (this.#asked) this.#draw();
   }
 
-  /** The view is shown with the question of the address. */
+  /** The view is shown with the question of the address; one that is answered already is not asked again. */
   show(query) {
+    const isSame = !query.size || query.toString() === new URLSearchParams(this.#values).toString();
+    if (this.#asked && isSame && !this.place.querySelector("[aria-busy]")) return this.#write();
     if (query.size) this.#values = Object.fromEntries(query);
     this.#draw();
     this.#compute();
