@@ -8,9 +8,6 @@ import sys
 from importlib import import_module
 from typing import NoReturn
 
-from oomdoctor.cli.runs.run_options import plain_options
-from oomdoctor.kept_patterns import keep_compiled
-
 _INTERRUPTED = 130
 """What shells report of a program that SIGINT ended."""
 _COLLECT_AFTER = 50_000
@@ -20,10 +17,11 @@ _COLLECT_AFTER = 50_000
 def main() -> NoReturn:
     """Run the command line."""
     gc.set_threshold(_COLLECT_AFTER)
-    # On Windows click also replaces patterns by the names of files.
-    options = plain_options(sys.argv[2:]) if sys.argv[1:2] == ["run"] and os.name != "nt" else None
+    options = None
+    if sys.argv[1:2] == ["run"] and os.name != "nt":  # on Windows click also replaces patterns by the names of files
+        options = import_module("oomdoctor.cli.runs.run_options").plain_options(sys.argv[2:])
     if options is None:
-        kept = keep_compiled()
+        kept = import_module("oomdoctor.kept_patterns").keep_compiled()
         import_module("oomdoctor.cli.main").main(at_end=None if kept is None else kept.keep)
     try:
         import_module("oomdoctor.cli.runs.watched").run_watched(options)

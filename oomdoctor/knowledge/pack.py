@@ -14,6 +14,7 @@ import functools
 import os
 import zlib
 from collections.abc import Iterator
+from mmap import ACCESS_READ, mmap
 from typing import TypeVar
 
 from msgspec import DecodeError
@@ -40,15 +41,20 @@ SIGNATURES = RecordKind("signatures", SignatureRecord)
 class Pack:
     """The rules as they are matched; signatures are read when a literal of theirs was seen, records when they are asked for."""
 
-    def __init__(self, data: bytes) -> None:
-        head, _, self._lines = data.partition(b"\n")
+    def __init__(self, data: bytes | mmap) -> None:
+        self._data = data
+        self._start = data.find(b"\n") + 1
+        head = data[: self._start]
         if decode(head, type=PackFormat).format != FORMAT:
             raise ValueError("a pack of another format")
         self._head = decode(head, type=PackHead)
-        if self._head.check != zlib.crc32(self._lines):
-            raise ValueError("a damaged pack")
         self._indexes: dict[str, dict[str, PackEntry]] = {}
         self._records: dict[tuple[str, str], Record] = {}
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it is as it was written; looking takes as long as a diagnosis takes to read its lines."""
+        return self._head.check == zlib.crc32(memoryview(self._data)[self._start :])
 
     @functools.cached_property
     def _matching(self) -> PackMatching:
@@ -173,7 +179,8 @@ class Pack:
         return self._indexes[part]
 
     def _line(self, line: PackLine) -> bytes:
-        return self._lines[line.start : line.start + line.length]
+        start = self._start + line.start
+        return self._data[start : start + line.length]
 
 
 def builtin_rules() -> str:
@@ -196,7 +203,7 @@ def load_pack(root: str | None = None, cache: str | None = None, *, over: str | 
 def _builtin_pack() -> Pack:
     """Return the pack of the built-in rules, read once for each process."""
     folder = builtin_rules()
-    shipped = _read(os.path.join(folder, _PACKED)) or _from_zip(folder)
+    shipped = _mapped(os.path.join(folder, _PACKED)) or _from_zip(folder)
     return Pack(shipped) if shipped is not None else _cached_pack(folder)
 
 
@@ -205,9 +212,12 @@ def _cached_pack(folder: str, cache: str | None = None, over: str | None = None)
     kept = cached.read(name, cache)
     if kept is not None:
         try:
-            return Pack(kept)
+            pack = Pack(kept)
         except (ValueError, DecodeError, RecursionError):
             pass  # damaged in the cache: it is made again
+        else:
+            if pack.is_whole:
+                return pack
     from oomdoctor.knowledge.compiled.compile import compile_pack  # noqa: PLC0415 - only compiling pays for YAML, lint and pathlib
 
     own = [named for named in (over, folder) if named is not None and named != builtin_rules()]
@@ -232,11 +242,12 @@ def _stamp(*roots: str) -> str:
     return digest.hexdigest()[:32]
 
 
-def _read(path: str) -> bytes | None:
+def _mapped(path: str) -> mmap | None:
+    """Return a file of which no more is read than is looked at; None where there is none."""
     try:
         with open(path, "rb") as file:
-            return file.read()
-    except OSError:
+            return mmap(file.fileno(), 0, access=ACCESS_READ)
+    except (OSError, ValueError):
         return None
 
 
