@@ -243,10 +243,10 @@ def _plan_first(
     failure: Incident,
     pack: Pack,
 ) -> tuple[Finding, ...]:
-    """Return the findings with the smallest plan that fits as the first thing to do, where model, card and settings are told."""
-    if not run.expected.is_told or run.expected.budget is None:
+    """Return the findings with the smallest plan that fits as the first thing to do, where the memory model explains the first."""
+    if not judged or not run.explains(judged[0]):
         return tuple(judged)
-    from oomdoctor.planning.told.smallest_plan import with_smallest_plan  # noqa: PLC0415 - as above
+    from oomdoctor.planning.told.smallest_plan import with_smallest_plan  # noqa: PLC0415 - few failures are so well explained
 
     return with_smallest_plan(judged, run.expected, settings, log, failure, pack)
 

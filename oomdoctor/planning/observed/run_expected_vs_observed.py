@@ -32,6 +32,13 @@ _ADAPTER_SETTINGS = frozenset({"finetuning", "lora_rank", "lora_targets", "modul
 """Settings that change the number of trained parameters."""
 _PHASES = {"forward": ("forward",), "backward": ("forward", "backward"), "optimizer-step": ("step",), "evaluation": ("evaluation",)}
 """The phases of incidents by those of estimates. A backward pass begins with what the forward pass ends with."""
+_NEAR = 1.25
+"""The estimate explains a failure whose live tensors are above its range by less than this."""
+_COUNTED = frozenset({
+    "batch-too-large", "data-parallel-full-replica", "logits-too-large", "model-too-large", "near-limit", "no-gradient-checkpointing",
+    "optimizer-states", "sequence-too-long", "too-many-trainable-parameters",
+})  # fmt: skip
+"""Causes that the memory model counts: for another process, a leak or fragments no plan is the first thing to do."""
 _STEP = 64
 _LONGEST = 1 << 20
 """Tokens; no sample is longer."""
@@ -45,6 +52,14 @@ class RunExpectedVsObserved(Struct, frozen=True):
     expected: Expected
     lacking: int
     """Bytes that the failed request lacked, as far as the log tells."""
+
+    def explains(self, finding: Finding) -> bool:
+        """Return whether the memory model counts a cause, the run should not have fitted, and what was seen is about what was expected."""
+        expected = self.expected
+        if finding.cause not in _COUNTED or not expected.is_told or expected.budget is None or expected.fits in (None, "yes"):
+            return False
+        at = expected.at
+        return at is None or at.low / _NEAR <= at.seen <= at.high * _NEAR
 
     def facts(self) -> dict[str, Value | bool | float | None]:
         """Return what rules can ask of the estimate, as `estimate.NAME`; the weights only where something tells their type."""

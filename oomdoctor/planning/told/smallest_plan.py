@@ -26,23 +26,14 @@ from oomdoctor.units import GIB
 
 PLAN = "plan-1"
 """The id of the fix, and what `oomdoctor fix --only` calls the first plan."""
-_NEAR = 1.25
-"""The estimate explains a failure whose live tensors are above its range by less than this."""
-_COUNTED = frozenset({
-    "batch-too-large", "data-parallel-full-replica", "logits-too-large", "model-too-large", "near-limit", "no-gradient-checkpointing",
-    "optimizer-states", "sequence-too-long", "too-many-trainable-parameters",
-})  # fmt: skip
-"""Causes that the memory model counts: for another process, a leak or fragments no plan is the first thing to do."""
 _HARM = ("none", "slower", "effort", "quality", "hardware")
 
 
 def with_smallest_plan(
     findings: Sequence[Finding], expected: Expected, training: RunConfig | None, log: Mapping[str, Value], incident: Incident, pack: Pack
 ) -> tuple[Finding, ...]:
-    """Return the findings with the smallest plan as the first fix, where the first of them is one that the memory model speaks of."""
-    first = findings[0] if findings else None
-    if first is None or first.cause not in _COUNTED or not _explains(expected):
-        return tuple(findings)
+    """Return the findings with the smallest plan as the first fix of the first of them, which the memory model explains."""
+    first = findings[0]
     plan = _plan(training, log, incident, pack)
     if plan is None:
         return tuple(findings)
@@ -53,14 +44,6 @@ def with_smallest_plan(
     others = first.fixes if any(other.id == fix.id for other in first.fixes) else (fix, *first.fixes)
     fixes = tuple(fix if other.id == fix.id else other for other in others)
     return (replace(first, fixes=tuple(sorted(fixes, key=lambda other: other.fits != "yes"))), *findings[1:])
-
-
-def _explains(expected: Expected) -> bool:
-    """Return whether the run should not have fitted, and what was seen is about what was expected."""
-    if not expected.is_told or expected.budget is None or expected.fits in (None, "yes"):
-        return False
-    at = expected.at
-    return at is None or at.low / _NEAR <= at.seen <= at.high * _NEAR
 
 
 def _plan(training: RunConfig | None, log: Mapping[str, Value], incident: Incident, pack: Pack) -> Plan[Estimate] | None:
