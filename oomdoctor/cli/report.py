@@ -90,7 +90,7 @@ def report(
         diagnosis = read(log_paths(paths))
         if diagnosis.case.verdict.reason == SEVERAL_RUNS:
             run = reported_run(diagnosis.case.runs)
-            complain([f"several runs failed, each in its own way; this report is about {run.name}"])
+            complain([f"these are the logs of several runs; this report is about {run.name}"])
             diagnosis = read(run.sources)
     wording = Wording(lang or locale_language(os.environ))
     if for_ in PROJECTS:
