@@ -17,6 +17,17 @@ function roleOf(path, roles) {
   return said.find((role) => roles.includes(role)) ?? roles[0];
 }
 
+function isSame(one, other) {
+  return one !== undefined && one.size === other.size && one.lastModified === other.lastModified;
+}
+
+/** Return the path, with a number where it is taken: `train.log`, `train-2.log`. */
+function freeName(path, taken) {
+  let name = path;
+  for (let number = 2; taken.has(name); number++) name = path.replace(/(\.[^.]*)?$/, `-${number}$1`);
+  return name;
+}
+
 /** The files of a view and their list on the page. `roles` are those that a reader can choose from. */
 export class FileList {
   #files = [];
@@ -43,16 +54,25 @@ export class FileList {
     return this.#files.reduce((sum, { file }) => sum + file.size, 0) > LARGEST;
   }
 
-  /** Add files: `[{path, file}]`. A name that is there already is left out, and that is said. */
+  /** Add files: `[{path, file}]`. The same file again is left out, and that is said; another of its name gets a number. */
   add(found) {
-    const known = new Set(this.#files.map(({ path }) => path));
+    const known = new Map(this.#files.map(({ path, file }) => [path, file]));
     for (const { path, file } of found) {
-      if (known.has(path)) announce(t("files.same", { name: path }));
-      else this.#files.push({ path, file, role: roleOf(path, this.roles) });
-      known.add(path);
+      if (isSame(known.get(path), file) || (known.has(path) && path.includes("/"))) {
+        announce(t("files.same", { name: path }));
+        continue;
+      }
+      const name = freeName(path, known);
+      known.set(name, file);
+      this.#files.push({ path: name, file, role: roleOf(name, this.roles) });
     }
     this.draw();
     this.changed();
+  }
+
+  /** Return a name for one more file. */
+  free(path) {
+    return freeName(path, new Map(this.#files.map((each) => [each.path, each.file])));
   }
 
   clear() {

@@ -86,7 +86,7 @@ export class LogView {
   /** A text alone is a pasted log; beside files that are logs or configs it is one more input. */
   #question(text) {
     if (!this.files.size) return { text };
-    const pasted = text ? [{ path: t("files.pasted"), text, role: "log" }] : [];
+    const pasted = text ? [{ path: this.files.free(t("files.pasted")), text, role: "log" }] : [];
     return { inputs: [...pasted, ...this.files.inputs] };
   }
 }
