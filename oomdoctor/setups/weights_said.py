@@ -27,9 +27,10 @@ _WORDS = (
     (re.compile(r"int-?4|4-?bit"), "gptq-int4"),
 )
 """What names of checkpoints say, the more precise first. `fp4` in a name is NVFP4; bitsandbytes' type of this name has no checkpoints."""
-_ANY_OF_ITS_KIND = re.compile(r"modelopt\w*")
-"""vLLM's words for checkpoints of NVIDIA's Model Optimizer, which take the format that the checkpoint has: override_quantization_method of
-vllm/model_executor/layers/quantization/modelopt.py. So a name goes before them."""
+_ANY_OF_ITS_KIND = re.compile(r"modelopt\w*|deepseek_v4_fp8")
+"""vLLM's words for checkpoints of NVIDIA's Model Optimizer, and of DeepSeek V4, which take the formats that the checkpoint has:
+override_quantization_method of vllm/model_executor/layers/quantization/modelopt.py and vllm/models/deepseek_v4/quant_config.py. So a
+config goes before them, and a name."""
 _FILE = "gguf"
 """The format of a GGUF file that was read: it says more than any name."""
 _WIDE = re.compile(r"(?<![a-z0-9])(?:bf16|fp16|f16)(?![a-z0-9])")
@@ -80,7 +81,9 @@ def weights_said(shape: Shape, *stated: str | None, tensor: int = 1) -> WeightFo
     What a config says of its modules is more than a name: it counts where both mean the same format, or as many bits.
     """
     own = own_weights(shape, tensor)
-    texts = sorted(filter(None, stated), key=lambda text: _ANY_OF_ITS_KIND.fullmatch(text.lower()) is not None)
+    texts = [text for text in stated if text and not _ANY_OF_ITS_KIND.fullmatch(text.lower())]
+    if own is None:
+        texts += [text for text in stated if text and text not in texts]
     named = next((form for text in texts if (form := weights_named(text, shape)) is not None), None)
     if own is None or named is None or own.name == _FILE:
         return own or named

@@ -27,3 +27,14 @@ def test_base_models_of_deepseek_v4_have_experts_in_eight_bits(name: str, gb: in
     found = weights_said(shape, name)
     assert found is not None
     assert found.bytes_per_param * 284e9 * (5.63 if "Pro" in name else 1) == pytest.approx(gb * 1e9, rel=0.1)
+
+
+@pytest.mark.parametrize(("option", "expected"), [
+    pytest.param("deepseek_v4_fp8", "mxfp4", id="a word for whatever the checkpoint has"),
+    pytest.param("modelopt", "mxfp4", id="and another"),
+    pytest.param("w8a8", "w8a8", id="an option for a checkpoint of another kind"),
+])  # fmt: skip
+def test_a_config_goes_before_an_option_that_stands_for_it(option: str, expected: str) -> None:
+    found = weights_said(known("deepseek-ai/DeepSeek-V4-Flash"), option, "deepseek-ai/DeepSeek-V4-Flash")
+    assert found is not None
+    assert found.name == expected
