@@ -31,6 +31,8 @@ _AFTER = 2.0
 _SUM = 5.0
 """Seconds that the sampler has to say what it saw."""
 _NO_LOG = {"terminal": "it went to the terminal", "pipe": "it went through a pipe", "closed": "its output was closed"}
+OUTPUT = "what the command wrote"
+"""What a gap is about where nobody could read it."""
 Describe = Callable[[str | None], bytes]
 
 
@@ -144,7 +146,7 @@ def _log(recorded: Recorded, folder: EvidenceFolder) -> list[EvidenceGap]:
         return []
     kind = recorded.output.kind
     how = "oomdoctor run -- COMMAND > FILE 2>&1" if kind == "terminal" else "oomdoctor run --log FILE -- COMMAND"
-    return [EvidenceGap(what="what the command wrote", why=_NO_LOG.get(kind, "it cannot be read again"), how=how)]
+    return [EvidenceGap(what=OUTPUT, why=_NO_LOG.get(kind, "it cannot be read again"), how=how)]
 
 
 def _ended(record: RunRecord, launched: Launched | PlainLaunched, summary: Summary, status: int) -> RunRecord:

@@ -92,10 +92,15 @@ def test_a_named_folder_is_kept(tmp_path: Path) -> None:
     assert (tmp_path / "kept" / "run.json").exists()
 
 
-def test_a_failure_that_is_none_of_memory_is_one_line(tmp_path: Path) -> None:
-    done = watched(tmp_path, "--", "sh", "-c", "exit 7")
+@pytest.mark.parametrize(("log", "unseen"), [
+    pytest.param((), ", but what the command wrote was not seen (oomdoctor run --log FILE)", id="nobody saw its output"),
+    pytest.param(("--log", "log"), "", id="its output goes to a file, which stays empty"),
+])  # fmt: skip
+def test_a_failure_that_is_none_of_memory_is_one_line(tmp_path: Path, log: tuple[str, ...], unseen: str) -> None:
+    (tmp_path / "log").touch()
+    done = watched(tmp_path, *log, "--", "sh", "-c", "exit 7")
     assert done.returncode == 7
-    assert done.stderr == f"oomdoctor: exit code 7; no sign of a memory failure; evidence in {runs(tmp_path)[0].name}\n"
+    assert done.stderr == f"oomdoctor: exit code 7; no sign of a memory failure{unseen}; evidence in {runs(tmp_path)[0].name}\n"
     assert (runs(tmp_path)[0] / "report.json").exists()
 
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from oomdoctor.case.text import Text
-from oomdoctor.record.attend import WatchedRun, write_environment
+from oomdoctor.record.attend import OUTPUT, WatchedRun, write_environment
 from oomdoctor.record.command.launch import Launched, given_environment
 from oomdoctor.record.evidence import REPORT, RunRecord
 from oomdoctor.record.evidence_place import RANKS
@@ -23,6 +23,10 @@ _BUDGET, _BUDGET_WHEN_STOPPED = 300.0, 20.0
 """Seconds; whoever stops a run waits 30 s (Kubernetes, Slurm) before it kills."""
 
 _NO_MEMORY = Text("{how}; no sign of a memory failure; evidence in {folder}", "{how}；没有内存故障的迹象；证据在 {folder}")
+_UNSEEN = Text(
+    "{how}; no sign of a memory failure, but what the command wrote was not seen (oomdoctor run --log FILE); evidence in {folder}",
+    "{how}；没有内存故障的迹象，但没有看到命令的输出（oomdoctor run --log 文件）；证据在 {folder}",
+)
 _EVIDENCE = Text("evidence in {folder}", "证据在 {folder}")
 _NO_EVIDENCE = Text("{how}; nothing was recorded: {why}", "{how}；没有留下记录：{why}")
 _NEAR = Text("{what} was nearly full (above 97 %); evidence in {folder}", "{what} 几乎用满（超过 97 %）；证据在 {folder}")
@@ -109,13 +113,19 @@ def _diagnose(run: WatchedRun, folder: str, say: Callable[[str], None], *, quiet
     if quiet:
         return
     if diagnosis.case.verdict.memory_failure == "no":
-        say(_NO_MEMORY.get(_language()).format(how=_how(run.record), folder=folder))
+        text = _NO_MEMORY if _was_seen(run.record, path) else _UNSEEN
+        say(text.get(_language()).format(how=_how(run.record), folder=folder))
         return
     text = words.render(diagnosis, "terminal", wording, redact=True, to_terminal=True)
     import_module("oomdoctor.cli.output").write(text, None)
     say(_EVIDENCE.get(_language()).format(folder=folder))
     if next_ is not None:
         say(next_)
+
+
+def _was_seen(record: RunRecord, path: str) -> bool:
+    """Return whether a recorder was in a process of the run, or its output could be read."""
+    return bool(os.listdir(os.path.join(path, RANKS))) or all(gap.what != OUTPUT for gap in record.gaps)
 
 
 def _how(record: RunRecord) -> str:
