@@ -27,6 +27,11 @@ _NOT_ITS_OWN = (
 _THIN = r"(?<![a-z])max-?q(?![a-z])"
 """NVIDIA's word for thin laptops, which is in the names of some cards; the others are called laptop GPUs."""
 _INSIDE = r"[(（]([^()（）]+)[)）]"
+_OF_LSPCI = r"^(\d{1,2}\s*[x×*])?.*\[([^\[\]]+)\]([^\[\]]*)$"
+"""What lspci prints: maker and chip, the card's name in square brackets (`GA102 [GeForce RTX 3090] (rev a1)`)."""
+_REVISION = r"\(rev [\da-f]{2}\)"
+_MACHINES_TIMES_CARDS = r"^(\d{1,2})\s*[x×*]\s*(\d{1,2})(?=[\s张块卡x×*]+[a-z])(?!\s*g(?:i?b)?(?![a-z]))"
+"""`2*8 A800`; a size behind the first number is none of cards (`2 x 16 GB`)."""
 _CHINESE = "[\u3400-\u9fff]+"
 _WORD = r"[a-z]{3,}"
 _LIKE = 0.5
@@ -43,7 +48,7 @@ _TIMES = r"(?i)(?<![\w.])(\d{1,3})\s*[x×*]\s*(?=\S)|[x×*]\s*(\d{1,3})(?![\w.])
 _NUMBER = r"(\d{1,3}|[单一双两二三四六八]|(?:single|one|two|dual|three|four|six|eight)(?=[\s-]))"
 _OF_UNITS = (
     rf"(?i)(?<![a-z\d.]){_NUMBER}\s*-?\s*(?:(?:gpus?|cards?)(?![a-z])|张|块|卡|路)|(?<![\w.])(\d{{1,2}})-(?=[a-z])"
-    rf"|^{_NUMBER}\s+(?=\S)(?!g(?:i?b)?(?![a-z]))"
+    rf"|^{_NUMBER}\s+(?=\S)(?!g(?:i?b)?(?![a-z]))|(?<![a-z])with\s+{_NUMBER}\s+(?=(?:[a-z]+\s)?[a-z]?\d)"
 )
 _MACHINES = rf"(?i)(?<![\w.]){_NUMBER}\s*(?:台|机|(?:nodes?|machines?|servers?|systems?)(?![a-z]))"
 _MOST_IN_A_MACHINE = 8
@@ -70,7 +75,8 @@ class CardName(Struct, frozen=True):
 
 def read_card_name(written: str) -> Iterator[CardName]:
     """Yield what a name may say: all of it a name, then a part of it a count, then a plural."""
-    whole, written = written[:_MOST], _bounded(written)
+    whole = _multiplied(written[:_MOST])
+    written = _bounded(whole)
     is_modded = False
     if any(word in written.lower() for word in name_words("card", "modded")):
         unmodded = any_word("card", "modded").sub(" ", written)
@@ -81,6 +87,23 @@ def read_card_name(written: str) -> Iterator[CardName]:
         yield CardName(text, _SIZE.sub(" ", text).strip(" -_()（）"), int(size[1]) if size else None, cards, is_modded)
     yield from _in_a_sentence(whole)
     yield from _among_other_words(whole)
+    left = whole.partition("=")[0]
+    if left != whole and _without_counts(left)[1]:
+        yield from _in_a_sentence(left)
+    if (named := _named_by_lspci(whole)) != whole:
+        yield from read_card_name(named)
+
+
+def _named_by_lspci(written: str) -> str:
+    """Return the name of the card in a line of lspci, with a count before it; else what was written."""
+    match = re.match(_OF_LSPCI, written) if "[" in written else None
+    return " ".join(re.sub(_REVISION, " ", part or "") for part in match.groups()) if match else written
+
+
+def _multiplied(written: str) -> str:
+    """Return a name with the cards of all machines in one number."""
+    match = re.match(_MACHINES_TIMES_CARDS, written, re.IGNORECASE) if written[:1].isdecimal() else None
+    return f"{int(match[1]) * int(match[2])} {written[match.end() :].lstrip('张块卡x×* ')}" if match else written
 
 
 def _in_a_sentence(written: str) -> Iterator[CardName]:
@@ -110,7 +133,8 @@ def _among_other_words(written: str) -> Iterator[CardName]:
         known = _known_only(text)
         if known and letters(_SIZE.sub(" ", known)):
             size = _SIZE.search(known)
-            yield CardName(known, _SIZE.sub(" ", known).strip(" -_,，*()（）"), int(size[1]) if size else None)
+            cards = _without_counts(re.sub(_INSIDE, " ", written))[1] if text in inside else None
+            yield CardName(known, _SIZE.sub(" ", known).strip(" -_,，*()（）"), int(size[1]) if size else None, cards)
             yield from _in_a_sentence(known)
 
 

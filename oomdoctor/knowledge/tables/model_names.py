@@ -41,7 +41,7 @@ _CHINESE = "[\u3400-\u9fff]+"
 _SPLIT = re.compile(r"[\s_:/()+,-]+")
 _SIZE = re.compile(r"(\d{1,4}(?:\.\d{1,3})?|\d{1,2}x\d{1,3}(?:\.\d)?)([bm])(\d?)")
 _ACTIVE = re.compile(r"a\d{1,3}(?:\.\d)?b")
-_GLUED = re.compile(r"([a-z]{3,}|[a-z][a-z\d.]*\d[a-z]+)(\d{1,3}(?:\.\d)?b)")
+_GLUED = re.compile(r"([a-z]{3,}|[a-z][a-z\d.]*\d[a-z]+)((?:\d{1,2}x)?\d{1,3}(?:\.\d)?b)")
 _VERSION_BEHIND = re.compile(r"v\d{1,2}(?:\.\d{1,2})?[a-z]?")
 _BESIDE = re.compile(r"\d{4}|\d{1,4}k|1m|\d{1,3}e")
 """Dates, lengths of the context and numbers of experts."""
