@@ -97,6 +97,8 @@ def read_card_name(written: str) -> Iterator[CardName]:
 def _named_by_lspci(written: str) -> str:
     """Return the name of the card in a line of lspci, with a count before it; else what was written."""
     match = re.match(_OF_LSPCI, written) if "[" in written else None
+    if match is not None and not letters(_SIZE.sub(" ", match[2])):
+        return written.replace("[", "(").replace("]", ")")
     return " ".join(re.sub(_REVISION, " ", part or "") for part in match.groups()) if match else written
 
 
