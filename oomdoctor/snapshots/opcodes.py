@@ -17,7 +17,7 @@ _LONGS = b"|".join((*(re.escape(bytes((length,))) + b".{%d}" % length for length
 INTEGER = rb"(?:K.|M..|J.{4}|\x8a(?:" + _LONGS + rb"))"
 GET = rb"(?:h.|j....)"
 GETS = rb"(?:j....j....j....j....|j....|h.)+"
-"""Many of them, to be matched at once: what stands behind must not make it try again, as four can be taken one by one, too."""
+"""Many of them; four at once are quicker. As four can be taken one by one, too, nothing that stands behind may make it try again."""
 PUT = rb"(?:\x94|q.|r....)"
 _gets_at = re.compile(GETS, re.DOTALL).match
 _RUNS = re.compile(rb"(?:j....j....j....j....|j....)+|h.", re.DOTALL)

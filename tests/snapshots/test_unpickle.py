@@ -12,6 +12,8 @@ from snapshots.made_snapshots import fragmented, leaking, pickled, survived, tra
 
 from oomdoctor.snapshots.convert import recording
 from oomdoctor.snapshots.opcodes import get_of, memo_numbers
+from oomdoctor.snapshots.pickled.pattern import pattern_of
+from oomdoctor.snapshots.pickled.values import PickledList
 from oomdoctor.snapshots.read import read_pickle
 from oomdoctor.snapshots.recording import Recording
 from oomdoctor.snapshots.stacks import PythonFrame, Stacks
@@ -90,6 +92,16 @@ def test_pieces_of_any_size_are_read(most: int) -> None:
 def test_numbers_of_the_memo_are_read_from_both_opcodes() -> None:
     numbers = [random.Random(1).randrange(1 << 20) >> shift for shift in (0, 4, 8, 12, 16, 19) for _ in range(9)]
     assert list(memo_numbers(b"".join(map(get_of, numbers)))) == numbers
+
+
+def test_frames_without_an_end_are_given_up_at_once() -> None:
+    keys = {"action": 1, "addr": 2, "size": 3, "frames": 4}
+    pattern = pattern_of({"action": "alloc", "addr": 7, "size": 8, "frames": PickledList()}, keys)
+    assert pattern is not None
+    begin = b"}(h\x01\x8c\x05alloch\x02K\x07h\x03K\x08h\x04](" + get_of(999) * 5000
+    match = pattern.expression.match(begin + b"eu")
+    assert match is not None and match["gets"] == get_of(999) * 5000
+    assert pattern.expression.match(begin + b"Nu") is None
 
 
 def test_stacks_of_many_frames_stay_apart() -> None:

@@ -11,8 +11,8 @@ from oomdoctor.snapshots.opcodes import GET, GETS, INTEGER, PUT, get_of
 from oomdoctor.snapshots.pickled.values import PickledList, StackNumber
 
 _OPTIONAL_PUT = rb"(" + PUT + rb")?"
+# What was looked at ahead is taken as it is: where no end of the list follows, it is not tried again in other pieces.
 _FRAMES = rb"(?:(" + GET + rb")|\]" + _OPTIONAL_PUT + rb"(?:\((?=(?P<gets>" + GETS + rb"))(?P=gets)e|(" + GET + rb")a)?)"
-_NUMBER, _TEXT, _PAIR, _CONSTANT = "number", "text", "pair", "constant"
 _CONSTANTS = rb"(?:[N\x88\x89]|G.{8})"
 _LONGEST_TEXT = 255
 MEMOIZE = b"\x94"

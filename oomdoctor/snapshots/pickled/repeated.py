@@ -13,7 +13,7 @@ from oomdoctor.snapshots.recording import ACTIONS, MOST, Action, Trace
 
 _MOST_PATTERNS = 16
 _MOST_SEEN = 1 << 14
-_APPEND = 0x61
+_APPEND = b"a"
 _MISSING = b""
 """The column that a pattern lacks."""
 Groups = tuple[bytes, ...]
@@ -45,7 +45,7 @@ class RepeatedDicts:
         for pattern in self._patterns if window.at <= window.last else ():
             if pattern.columns is None:
                 match = pattern.expression.match(window.data, window.at)
-                if match is not None and window.data[match.end()] == _APPEND and self._take_block(pattern, match, target):
+                if match is not None and window.data.startswith(_APPEND, match.end()) and self._take_block(pattern, match, target):
                     window.at += 1
                     return True
         return False
