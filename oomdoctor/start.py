@@ -11,7 +11,7 @@ from typing import NoReturn
 _INTERRUPTED = 130
 """What shells report of a program that SIGINT ended."""
 _COLLECT_AFTER = 200_000
-"""Objects between two searches for circular garbage: a diagnosis makes 60,000 that stay and 500 that are some; searching takes 7 % of its time."""
+"""Objects between two searches for circular garbage, which take 7 % of a diagnosis: it makes 60,000 objects and 500 that are garbage."""
 
 
 def main() -> NoReturn:
