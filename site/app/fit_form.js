@@ -24,6 +24,13 @@ export class FitForm {
     return Object.fromEntries(said);
   }
 
+  /** The question in words: what stands in the fields that are asked. */
+  get words() {
+    const fields = [...this.form.querySelectorAll("[data-of]:not([hidden])")].map((field) => [field.querySelector("label"), field.querySelector("[name]")]);
+    const said = fields.filter(([, input]) => input.value).map(([label, input]) => `${label.textContent}: ${input.selectedOptions?.[0].textContent ?? input.value}`);
+    return said.join(" · ");
+  }
+
   /** Draw the form with these values; `around` are the elements after the fields. */
   draw(values, around) {
     const isOpen = this.form.querySelector("details")?.open ?? FIELDS.some((field) => field.more && values[field.name]);

@@ -26,7 +26,8 @@ export class FitView {
     this.short = el("p", { class: "short" });
     this.said = el("p", { class: "hint", role: "status" });
     this.parts = Object.fromEntries(["check", "estimate", "plan", "sweep"].map((name) => [name, el("section", { hidden: true, class: `answer ${name}` })]));
-    this.place.append(...["estimate", "check", "plan", "sweep"].map((name) => this.parts[name]));
+    this.question = el("p", { class: "on-paper" });
+    this.place.append(this.question, ...["estimate", "check", "plan", "sweep"].map((name) => this.parts[name]));
   }
 
   /** The lists of suggestions have come. */
@@ -97,6 +98,7 @@ export class FitView {
   #compute() {
     const asked = ++this.#asked;
     clearTimeout(this.#timer);
+    this.question.textContent = [this.form.words, ...this.files.names].join(" · ");
     const fields = { question: question(this.#values), inputs: this.files.inputs, lang };
     if (!fields.question.model && !this.files.size) return this.#nothing();
     if (!this.client.isReady) this.#brief(t("fit.waiting"));

@@ -6,8 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oomdoctor.report.document import Bar, Mark, Slice, Style
+from oomdoctor.api.plan import plan
+from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.report.document import Bar, Bars, Mark, Slice, Style
+from oomdoctor.report.memory.plan_answer import plan_document
 from oomdoctor.report.render.bars import bar_fill, cells, pointer_line
+from oomdoctor.report.wording.wording import Wording
 
 
 def bar(*weights: int) -> Bar:
@@ -36,3 +40,12 @@ def test_no_two_of_twelve_parts_look_alike_nor_like_what_is_free() -> None:
 def test_a_mark_points_at_its_place(share: float, line: str) -> None:
     mark = Mark(share, "card: 24 GiB")
     assert pointer_line(mark, 20, len(mark.label)) == line
+
+
+@pytest.mark.parametrize(("model", "is_larger"), [("Qwen3-32B", True), ("Qwen2.5-7B", False)])
+def test_plans_of_a_server_are_drawn_in_one_scale_with_the_end_of_a_card_that_is_too_small(model: str, is_larger: bool) -> None:
+    document = plan_document(plan(model=model, gpu="L40S", serve=True), load_pack(), Wording("en"), "0")
+    (chart,) = (block for block in document.blocks if isinstance(block, Bars))
+    shares = [part.share for drawn in chart.bars for part in drawn.slices if part.label == "CUDA context and NCCL"]
+    assert len(shares) == len(chart.bars) and max(shares) == min(shares)
+    assert (chart.mark is not None and "44.4" in chart.mark.label and chart.mark.share < 1) == is_larger

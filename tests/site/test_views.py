@@ -311,6 +311,14 @@ def test_on_paper_all_is_open_and_the_tools_are_gone(diagnosed: Page) -> None:
     assert opened.locator("header.top, .share, form, nav").filter(visible=True).count() == 0
 
 
+def test_on_paper_the_question_stands_above_its_answer(estimated: Page) -> None:
+    question = estimated.locator(".fit-result .on-paper")
+    assert question.is_hidden()
+    estimated.emulate_media(media="print")
+    said = question.inner_text()
+    assert "Model: Qwen/Qwen3-8B · Card: 24GB" in said and "Tokens of a sample: 4096" in said and "Server" not in said
+
+
 @pytest.mark.parametrize("locale", ["zh-CN", "en-GB", "fr-FR"])
 def test_the_language_is_that_of_the_browser_or_english(browser: Browser, served: PageServer, locale: str) -> None:
     context = browser.new_context(locale=locale)

@@ -14,7 +14,7 @@ from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_size
 
 _FREE = Text("free", "空闲")
-_CARD = Text("card: {size}", "显卡：{size}")
+CARD = Text("card: {size}", "显卡：{size}")
 _USABLE = Text("to plan with: {size}", "可规划：{size}")
 _PEAK = Text("Peak of one card", "单卡峰值")
 BY_PHASE = Text("What is there at once in each phase", "各阶段同时占用的显存")
@@ -70,4 +70,4 @@ def _end(estimate: Estimate, budget: MemoryBudget | None, wording: Wording) -> M
     """Return where the card ends, if the run is larger."""
     if budget is None or budget.total >= estimate.expected:
         return None
-    return Mark(budget.total / estimate.expected, wording.say(_CARD, size=format_size(budget.total)))
+    return Mark(budget.total / estimate.expected, wording.say(CARD, size=format_size(budget.total)))

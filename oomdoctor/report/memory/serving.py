@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from oomdoctor.case.estimate import Term
 from oomdoctor.case.serving import ByteRange, Served, StartupCheck
 from oomdoctor.case.text import Text
-from oomdoctor.report.document import Bar, Bars, Block, Document, Facts, Folded, Heading, Paragraph, Row, Slice, Span, Style
+from oomdoctor.report.document import Bar, Bars, Block, Document, Facts, Folded, Heading, Mark, Paragraph, Row, Slice, Span, Style
 from oomdoctor.report.memory.assumed import assumed, taken
-from oomdoctor.report.memory.estimate_bars import BY_PHASE, phase_slices
+from oomdoctor.report.memory.estimate_bars import BY_PHASE, CARD, phase_slices
 from oomdoctor.report.memory.part_names import part_name
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import GIB, format_share, format_size
@@ -97,19 +97,33 @@ def shortage(check: StartupCheck, wording: Wording) -> str:
     return f"It {'fails' if surely else 'may fail'} where {what} ({lacking})."
 
 
-def served_bar(served: Served, wording: Wording) -> Bar:
-    """Return where the card goes: the parts of the share, what is beside it, what is free."""
-    cache = max(0, served.cache.expected)
-    parts = [
-        *((part_name(term.name, wording), term.bytes) for term in (*served.terms, *served.beside)),
-        (part_name("kv cache", wording), cache),
-    ]
-    whole = max(served.total, sum(size for _, size in parts))
+def served_bar(served: Served, wording: Wording, whole: int | None = None) -> Bar:
+    """Return where the card goes: the parts of the share, what is beside it, what is free, or where it ends.
+
+    They are shares of `whole` bytes; where it is not given, of what `whole_of` says.
+    """
+    whole = whole or whole_of(served)
+    parts = [(part_name(name, wording), size) for name, size in _parts(served)]
     shown = [Slice(name, format_size(size), size / whole) for name, size in sorted(parts, key=lambda part: -part[1]) if size]
     free = served.total - sum(size for _, size in parts)
     if free > 0:
         shown.append(Slice(wording.say(Text("free", "空闲")), format_size(free), free / whole, Style.GOOD))
-    return Bar(title=served.card, slices=tuple(shown))
+    return Bar(title=served.card, slices=tuple(shown), mark=end_of(served, wording, whole))
+
+
+def end_of(served: Served, wording: Wording, whole: int) -> Mark | None:
+    """Return where the card ends, if more than it is drawn."""
+    return Mark(served.total / whole, wording.say(CARD, size=format_size(served.total))) if whole > served.total else None
+
+
+def whole_of(served: Served) -> int:
+    """Return the bytes of the card, or of all parts where they are more."""
+    return max(served.total, sum(size for _, size in _parts(served)))
+
+
+def _parts(served: Served) -> list[tuple[str, int]]:
+    """Return the parts by the names of their terms."""
+    return [*((term.name, term.bytes) for term in (*served.terms, *served.beside)), ("kv cache", max(0, served.cache.expected))]
 
 
 def _lacking(check: StartupCheck, wording: Wording) -> str:

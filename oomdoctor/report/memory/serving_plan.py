@@ -15,7 +15,7 @@ from oomdoctor.report.diagnosis.steps import settings
 from oomdoctor.report.document import Bar, Bars, Block, Document, Folded, Heading, Paragraph, Span, Step, Steps
 from oomdoctor.report.memory.assumed import assumed
 from oomdoctor.report.memory.plan import BY_HAND, broken_plans
-from oomdoctor.report.memory.serving import obstacle, served_bar, verdict
+from oomdoctor.report.memory.serving import end_of, obstacle, served_bar, verdict, whole_of
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import GIB, format_size
 
@@ -64,11 +64,13 @@ def compose(plans: Plans[Served], assumptions: Sequence[Assumption], wording: Wo
 
 def _blocks(plans: Plans[Served], assumptions: Sequence[Assumption], wording: Wording) -> Iterator[Block]:
     yield Paragraph(tuple(_verdict(plans, wording)))
-    rows = [_row(wording.say(Text("as it is", "现在")), plans.now, wording)]
-    rows += [_row(wording.say(Text("plan {}", "方案 {}")).format(n), plan.outcome, wording) for n, plan in enumerate(plans.plans, 1)]
+    rows = [(wording.say(Text("as it is", "现在")), plans.now)]
+    rows += [(wording.say(Text("plan {}", "方案 {}")).format(n), plan.outcome) for n, plan in enumerate(plans.plans, 1)]
     if plans.obstacle is not None and plans.obstacle.closest.measures:
-        rows.append(_row(wording.say(Text("closest", "最接近的")), plans.obstacle.closest.outcome, wording))
-    yield Bars(wording.say(_BARS), tuple(rows))
+        rows.append((wording.say(Text("closest", "最接近的")), plans.obstacle.closest.outcome))
+    whole = max(whole_of(served) for _, served in rows)
+    bars = tuple(_row(label, served, wording, whole) for label, served in rows)
+    yield Bars(wording.say(_BARS), bars, end_of(plans.now, wording, whole))
     if plans.plans:
         yield Heading(wording.say(Text("What to change", "怎么改")))
         yield Steps(tuple(_step(plan, plans.now, wording) for plan in plans.plans))
@@ -94,10 +96,10 @@ def _verdict(plans: Plans[Served], wording: Wording) -> Iterator[Span]:
         yield Span(wording.blank + obstacle(now, wording))
 
 
-def _row(label: str, served: Served, wording: Wording) -> Bar:
+def _row(label: str, served: Served, wording: Wording, whole: int) -> Bar:
     """Return where the card goes, and what the cache holds, where it starts; else what is missing."""
     value, note = _outcome(served, wording)
-    return replace(served_bar(served, wording), title=label, value=value, note=note)
+    return replace(served_bar(served, wording, whole), title=label, value=value, note=note)
 
 
 def _outcome(served: Served, wording: Wording) -> tuple[str, str]:
