@@ -27,6 +27,16 @@ def test_one_line_says_it(tmp_path: Path, lang: str, begins: str) -> None:
     assert (done.returncode, done.stdout.count("\n"), done.stdout[: len(begins)]) == (93, 1, begins)
 
 
+@pytest.mark.parametrize(("message", "needs"), [
+    pytest.param("ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).", "a larger /dev/shm", id="shared memory"),
+    pytest.param("slurmstepd: error: Detected 1 oom_kill event in StepId=771234.0. Some of the step tasks have been OOM Killed.", "more host memory", id="the memory of the host"),
+])  # fmt: skip
+def test_what_more_memory_means_is_said(tmp_path: Path, message: str, needs: str) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(f"{message}\n")
+    assert f"needs {needs}" in verdict(str(log), "--lang", "en").stdout
+
+
 def test_a_log_cannot_write_to_the_terminal(tmp_path: Path) -> None:
     log = tmp_path / "r\x1b]0;title\x07un.log"
     log.write_text(ENDED + MESSAGE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from oomdoctor.case.event import Kind
 from oomdoctor.report.wording import triage as texts
 from oomdoctor.report.wording.texts import PHASES
 from oomdoctor.report.wording.wording import Wording
@@ -81,5 +82,6 @@ def restart_of(group: Group, wording: Wording) -> str:
 
 def restart(row: JobRow, wording: Wording) -> str:
     """Return what a restart needs; nothing where nobody knows."""
-    text = texts.RETRY.get(row.retry)
+    is_shm = row.kind == Kind.SHM_OOM.value and row.retry == "more-memory"
+    text = texts.LARGER_SHM if is_shm else texts.RETRY.get(row.retry)
     return "" if text is None else wording.say(text)

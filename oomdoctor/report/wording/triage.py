@@ -72,6 +72,7 @@ RETRY: Mapping[str, Text] = {
     "other-node": Text("look at the node, run elsewhere", "检查该节点，换一台运行"),
     "retry": Text("a restart may do", "重启可能就好"),
 }
+LARGER_SHM = Text("needs a larger /dev/shm or fewer workers", "需要更大的 /dev/shm，或减少 worker")
 COMES_AGAIN = Text("it comes again: a restart alone is no cure", "反复出现，只重启解决不了")
 NOT_MEMORY = Text("no memory failure in the log", "日志中没有内存或显存不足")
 NOTHING_READ = Text("nothing of the log could be read", "日志完全读不出")
