@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _IDS = re.compile(
     r"(?<![A-Za-z0-9])(?:\d{3,}|[0-9a-f]{8,}|\d{4}-\d\d-\d\d)(?![A-Za-z0-9])|[-_.](?:run|try|attempt|v|seed|trial)?[-_.]?\d+$"
 )
+_DATES = re.compile(r"(?<![A-Za-z0-9])\d+(?![A-Za-z0-9])")
+"""Numbers that stand alone in a path: folders of a year, a month, a day."""
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
 LEAST_OTHERS = 0.2
 """From this share of a card on other processes are the failure's cause."""
@@ -33,11 +35,15 @@ def fingerprint(incident: Incident) -> str:
     return _hash(incident.kind.value, root.signature, incident.phase or "", place, *sizes)
 
 
-def campaign(user: str | None, name: str | None, folder: str, native: str) -> str:
-    """Return whose job it is: the user and the name without what numbers it; without a name the array, or the folder."""
+def campaign(user: str | None, submitted_in: str, name: str | None, folder: str, native: str) -> str:
+    """Return whose job it is: the user and the name without what numbers it.
+
+    Where nobody knows the user, the place from which it was submitted (`submitted_in`) tells users apart; without a name there are the
+    array, or the folder of its logs.
+    """
     array, _, task = native.partition("_")
     called = without_ids(name) if name else f"{folder}/{array}" if task else _IDS.sub("", folder)
-    return _hash(user or "", called)
+    return _hash(user or _DATES.sub("", _IDS.sub("", submitted_in)), called)
 
 
 def without_ids(name: str) -> str:

@@ -8,6 +8,9 @@ from msgspec import Struct
 
 from oomdoctor.triage.log_file import LogFile
 
+_SUBMITTED = frozenset({"slurm", "kubernetes-pod"})
+"""Layouts whose families are named by where a job was submitted (placing.py)."""
+
 
 class JobFile(Struct, frozen=True, kw_only=True):
     """One file of a job."""
@@ -55,6 +58,12 @@ class Job(Struct, frozen=True, kw_only=True):
     def key(self) -> str:
         """Return what names this job among all."""
         return f"{self.family}\t{self.native}"
+
+    @property
+    def submitted_in(self) -> str:
+        """Return where it was submitted, as far as its paths tell: the folder of Slurm's logs, the namespace of its pods; else nothing."""
+        layout, _, place = self.family.partition("\t")
+        return place.rpartition("/")[0] if layout in _SUBMITTED else ""
 
     @property
     def files(self) -> tuple[LogFile, ...]:

@@ -7,8 +7,8 @@ from typing import Literal
 from msgspec import Struct
 
 SCHEMA = "oomdoctor/triage/v1"
-GROUPING_VERSION = 1
-"""Raised with every change of what a fingerprint is made of; rows keep the version that they were grouped by."""
+GROUPING_VERSION = 2
+"""Raised with every change of what a fingerprint or a campaign is made of; rows keep the version that they were grouped by."""
 
 Failed = Literal["yes", "possible", "no", "unread"]
 """Whether memory failed; `unread`: nothing of the job could be read, so nobody knows."""

@@ -139,7 +139,7 @@ class Worker:
         if row.memory_failure in ("yes", "possible") and chosen.incidents and row.evidence == "log":
             row = self._with_failure(row, job, chosen, [other for other in outcomes if other is not chosen])
         elif row.memory_failure == "yes":
-            whose = campaign(row.user, row.name, job.folder, job.native)
+            whose = campaign(row.user, job.submitted_in, row.name, job.folder, job.native)
             row = replace(row, campaign=whose, fingerprint=row.kind, group=f"{row.kind}-{whose}", retry="more-memory")
         return replace(row, contradictions=contradictions(row, records)), chosen
 
@@ -190,7 +190,7 @@ class Worker:
         node = (file.node if file is not None else None) or (row.nodes[0] if len(row.nodes) == 1 else None) or _node(incident) or row.node
         figures = derived(root)
         family = self._reader.reader.recogniser.signatures[root.signature].family or root.signature
-        whose = campaign(row.user, row.name, job.folder, job.native)
+        whose = campaign(row.user, job.submitted_in, row.name, job.folder, job.native)
         held = figures.get("other_processes_bytes")
         framework = settings.get("log.framework")
         model = settings.get("log.model_name_or_path")
