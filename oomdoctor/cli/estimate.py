@@ -153,10 +153,11 @@ def _write_snapshot(run: RunEstimate, path: str) -> None:
 
 
 def _answer_lines(spec: str, output: str | None) -> None:
-    from oomdoctor.setups.spec_lines import answer_lines  # noqa: PLC0415 - only who gives lines of JSON pays for their reader
+    from oomdoctor.setups.spec_lines import LONGEST_LINE, answer_lines  # noqa: PLC0415 - only who gives lines of JSON pays for their reader
 
     try:
-        with click.open_file(spec, "rb") as lines:
+        with click.open_file(spec, "rb") as file:
+            lines = iter(lambda: file.readline(LONGEST_LINE), b"")
             write("".join(f"{answer}\n" for answer in answer_lines(lines)), output)
     except OSError as error:
         raise UsageError(f"cannot read {spec}: {(error.strerror or str(error)).lower()}") from error

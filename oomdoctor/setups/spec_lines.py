@@ -13,6 +13,8 @@ from oomdoctor.knowledge.tables.likeness import did_you_mean
 from oomdoctor.memory.estimate import estimate
 from oomdoctor.setups.spec import RefusedSpec, Spec, setup_from_spec
 
+LONGEST_LINE = 1 << 20
+"""Bytes; a question has a few hundred, and a file without line ends must not be held whole."""
 _LONGEST = 60
 
 
@@ -36,9 +38,12 @@ class SpecAnswer(Struct, frozen=True, kw_only=True):
 
 
 def answer_lines(lines: Iterable[bytes]) -> Iterator[str]:
-    """Yield one answer for each question; a line that is none is answered too, with the reason."""
+    """Yield one answer for each question; a line that is none is answered too, with the reason, and one too long ends them."""
     decoder = Decoder(Spec)
     for line in lines:
+        if len(line) >= LONGEST_LINE:
+            yield encode(SpecAnswer(refused="a line of a mebibyte is no question; nothing behind it was read")).decode()
+            return
         if not line.strip():
             continue
         try:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from oomdoctor.case.setup import Setup
 from oomdoctor.setups.spec import RefusedSpec, Spec, setup_from_spec
-from oomdoctor.setups.spec_lines import answer_lines
+from oomdoctor.setups.spec_lines import LONGEST_LINE, answer_lines
 from oomdoctor.setups.strategy import layout_from_strategy
 
 
@@ -60,6 +60,12 @@ def test_what_cannot_be_answered_is_refused_with_a_reason(line: bytes) -> None:
 
 def test_empty_lines_are_no_questions() -> None:
     assert list(answer_lines([b"", b"  \n"])) == []
+
+
+def test_behind_a_line_that_is_no_question_by_its_length_nothing_is_read() -> None:
+    answers = list(answer_lines([b"{}", b" " * LONGEST_LINE, b"{}"]))
+    assert len(answers) == 2
+    assert "mebibyte" in json.loads(answers[1])["refused"]
 
 
 def test_a_model_of_which_only_the_size_is_known_is_estimated_and_says_so() -> None:
