@@ -102,6 +102,16 @@ def test_older_releases_print_the_tokens_of_one_group(config: dict[str, Any], la
     assert made.request == request(config)
 
 
+@pytest.mark.parametrize(
+    "model", ["google/gemma-3-27b-it", "openai/gpt-oss-20b", "mistralai/Mistral-7B-v0.1", "Qwen/Qwen3-Next-80B-A3B-Instruct"]
+)
+def test_newer_releases_print_the_tokens_of_requests_of_full_length(model: str) -> None:
+    server = Server(program=a_program("vllm"), memory_fraction=0.9, batched=512, requests=8, length=32768)
+    made = serve(run(model, task="infer"), server, 80 * GIB)
+    assert made.request is not None
+    assert made.token == made.request / 32768
+
+
 def test_sglang_leaves_room_for_states_in_a_pool_of_their_own() -> None:
     found = shape_from_config({**PLAIN, **DELTA})
     assert found is not None

@@ -53,7 +53,7 @@ def block_token(setup: Setup, server: Server) -> float | None:
     Source: vllm 0.20.0 v1/core/kv_cache_utils.py, _report_kv_cache_config.
     """
     kinds = _kinds(setup, server)
-    if _are_alike(kinds) or any(layer.compression for layer in setup.shape.each):
+    if _are_alike(kinds):
         return None
     group, _ = _group(kinds)
     groups = sum(-(-many // group) for many in kinds.values())

@@ -15,7 +15,7 @@ from oomdoctor.memory import inference
 from oomdoctor.memory.model import weights
 from oomdoctor.memory.model.parameters import routed
 from oomdoctor.memory.model.spread import beside_a_share
-from oomdoctor.memory.servers.pages import BLOCK, block_token
+from oomdoctor.memory.servers.pages import BLOCK, block_token, layer_kinds
 from oomdoctor.memory.term import term
 from oomdoctor.units import GIB
 
@@ -72,12 +72,15 @@ def served(
 
 
 def _printed_token(setup: Setup, server: Server, request: int | None) -> float:
-    """Return the bytes of what vLLM prints as a token: of a request of full length, with its windows and states, or of every token."""
-    if not server.profile.prints_requests and (counted := block_token(setup, server)):
-        return counted
-    if request and server.length and any(layer.window or layer.state for layer in setup.shape.each):
-        return request / server.length  # get_kv_cache_capacity
-    return token_bytes(setup) / server.dealt
+    """Return the bytes of what vLLM prints as a token: of a request of full length, with its windows and states, or of every token.
+
+    Source: vllm 0.20.0 and 0.20.1 v1/core/kv_cache_utils.py, _report_kv_cache_config.
+    """
+    every = token_bytes(setup) / server.dealt
+    if not (server.profile.prints_requests or any(layer.compression for layer in setup.shape.each)):
+        return block_token(setup, server) or every
+    limited = any(window or state for (_, _, window, state), _ in layer_kinds(setup.shape))
+    return request / server.length if request and server.length and limited else every
 
 
 def _phases(terms: tuple[Term, ...], beside: tuple[Term, ...], cache: ByteRange) -> Iterator[Phase]:
