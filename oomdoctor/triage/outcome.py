@@ -102,7 +102,7 @@ class JobReader:
                 read = self.read(piece.path, text)
                 if text.problem == NOT_TEXT and not read.events:
                     read = SourceEvents(Source(name=piece.path, size=0))
-                if only is not None and text.as_it_lies and self._is_quiet(text, read):
+                if only is not None and quiet.takes(only) and text.as_it_lies and self._is_quiet(text, read):
                     quiet.note(only)
                 yield ReadFile(piece, read, text.problem)
 

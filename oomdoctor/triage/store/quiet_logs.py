@@ -43,9 +43,14 @@ class QuietLogs:
             return None
         return known.size
 
+    @staticmethod
+    def takes(file: LogFile) -> bool:
+        """Return whether a log is large enough to be kept."""
+        return file.size >= LEAST
+
     def note(self, file: LogFile) -> None:
         """Keep that a log was quiet."""
-        mark = _mark(file.path, file.size) if file.size >= LEAST else None
+        mark = _mark(file.path, file.size) if self.takes(file) else None
         if mark is not None:
             self.now.append(QuietLog(file.path, file.size, mark))
 
