@@ -249,7 +249,7 @@ def _citations(findings: Sequence[Finding], wording: Wording, *, corrects: bool)
     yield Folded(
         wording.say(labels.SOURCES, n=len(cites)),
         (*blocks, *_rest(len(cites) - _CITES, wording)),
-        _listed([c.title for c in cites], wording),
+        _listed(dict.fromkeys(cite.title for cite in cites), wording),
     )
 
 
