@@ -8,6 +8,7 @@ from __future__ import annotations
 import marshal
 import re
 import sys
+import zlib
 from array import array
 from importlib import import_module
 from typing import Any
@@ -22,6 +23,8 @@ _compile: Any = _compiler.compile
 
 _NAME = f"patterns-{sys.implementation.cache_tag}-{sys.hexversion:x}-{sys.byteorder}.bin"
 """Another Python may compile otherwise."""
+_CHECK = 4
+"""Bytes of a sum before what is kept: a pattern with another bit in it would find something else."""
 _MOST = 1000
 _CODE = "I"
 """The code of a pattern is a list of 32-bit numbers."""
@@ -57,7 +60,8 @@ class KeptPatterns:
         if self._used.keys() <= self._kept.keys():
             return
         every = {**self._kept, **self._used}
-        cache.keep(_NAME, marshal.dumps(every if len(every) <= _MOST else self._used))
+        body = marshal.dumps(every if len(every) <= _MOST else self._used)
+        cache.keep(_NAME, _sum_of(body) + body)
 
 
 def keep_compiled() -> KeptPatterns | None:
@@ -70,12 +74,16 @@ def keep_compiled() -> KeptPatterns | None:
 
 
 def _read() -> dict[Key, Compiled]:
-    data = cache.read(_NAME)
-    try:
-        kept = {} if data is None else marshal.loads(data)  # noqa: S302 - as trusted as the cache of Python's own modules
-    except (EOFError, TypeError, ValueError):
+    data = cache.read(_NAME) or b""
+    check, body = data[:_CHECK], data[_CHECK:]
+    if not body or check != _sum_of(body):
         return {}
-    return kept if isinstance(kept, dict) else {}
+    kept: dict[Key, Compiled] = marshal.loads(body)  # noqa: S302 - as trusted as the cache of Python's own modules
+    return kept
+
+
+def _sum_of(body: bytes) -> bytes:
+    return zlib.crc32(body).to_bytes(_CHECK, "big")
 
 
 def _compiled(pattern: Pattern, flags: int) -> Compiled:
