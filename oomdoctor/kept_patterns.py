@@ -23,6 +23,8 @@ _compile: Any = _compiler.compile
 
 _NAME = f"patterns-{sys.implementation.cache_tag}-{sys.hexversion:x}-{sys.byteorder}.bin"
 """Another Python may compile otherwise."""
+_UNKNOWN = (3, 15)
+"""From here on the compiler tells one thing more of a pattern, `repeat_count` (cpython Lib/re/_compiler.py)."""
 _CHECK = 4
 """Bytes of a sum before what is kept: a pattern with another bit in it would find something else."""
 _MOST = 1000
@@ -66,7 +68,7 @@ class KeptPatterns:
 
 def keep_compiled() -> KeptPatterns | None:
     """Let `re` take patterns from the cache from now on; None where this Python compiles in a way that is not known here."""
-    if sys.implementation.name != "cpython" or not hasattr(_compiler, "_code"):
+    if sys.implementation.name != "cpython" or sys.version_info >= _UNKNOWN:
         return None
     patterns = KeptPatterns()
     _compiler.compile = patterns.compile

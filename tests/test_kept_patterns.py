@@ -97,3 +97,11 @@ def test_the_next_start_compiles_nothing(cache: Path) -> None:
         (file,) = [path for path in cache.iterdir() if path.name.startswith("patterns-")]
         told.append((done.stdout, done.returncode, file.stat().st_ino))
     assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("version", [pytest.param((3, 15, 0), id="a later CPython"), pytest.param((4, 0, 0), id="one of the future")])
+def test_a_python_that_compiles_otherwise_is_left_alone(version: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    before = kept_patterns._compiler.compile
+    monkeypatch.setattr(sys, "version_info", version)
+    assert kept_patterns.keep_compiled() is None
+    assert kept_patterns._compiler.compile is before
