@@ -105,7 +105,8 @@ def differences(found: Diagnosis, job: Job) -> Iterator[str]:
     if not job.truths:
         yield from (f"not planted: {event.signature} at {event.place.offset}: {event.text[:80]}" for event in serious if event not in left)
     said, kinds = found.case.verdict.memory_failure, {truth["kind"] for truth in job.truths}
-    right = ("no",) if not kinds else ("yes", "possible") if kinds == {"killed-worker"} else ("yes",)
+    quiet = "possible" if job.shape == "binary" else "no"  # what is no text was not read, and shows nothing
+    right = (quiet,) if not kinds else ("yes", "possible") if kinds == {"killed-worker"} else ("yes",)
     if job.shape != "dense" and said not in right:
         yield f"verdict is {said} instead of {' or '.join(right)} ({', '.join(sorted(kinds))})"
 

@@ -94,7 +94,7 @@ def test_it_diagnoses_outside_of_the_tree(wheel: Path, tmp_path: Path, zipped: b
         text=True,
         check=True,
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(place), "XDG_CACHE_HOME": str(tmp_path / "no")},
+        env={**os.environ, "PYTHONPATH": str(place), "XDG_CACHE_HOME": str(tmp_path / "cache")},
     )
     assert json.loads(done.stdout)["verdict"]["memory_failure"] == "yes"
-    assert not (tmp_path / "no").exists()
+    assert {path.name.partition("-")[0] for path in tmp_path.glob("cache/*/*")} <= {"patterns"}, "rules are compiled in the wheel"
