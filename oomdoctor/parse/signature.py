@@ -17,7 +17,7 @@ _INTEGER = re.compile(r"-?\d{1,18}\Z")
 
 
 class Match(Struct, frozen=True):
-    """One message matches in a text: whose, where, and what it says."""
+    """One message found in a text: whose, where, and what it says."""
 
     signature: str
     start: int
