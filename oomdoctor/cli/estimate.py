@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Mapping
 from typing import Any, TypedDict
@@ -19,6 +18,7 @@ from oomdoctor.case.settings import Scalar
 from oomdoctor.cli.options import GPUS, HUB, MODEL, RULES, SERVER_VERSION, format_option, language_option, output_option
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.errors import UsageError
+from oomdoctor.planning.sizing.axes import read_number
 from oomdoctor.report.memory.estimate_answer import estimate_document
 from oomdoctor.report.wire.encode import json_text
 from oomdoctor.report.wording.wording import Wording
@@ -31,8 +31,8 @@ class _Tokens(click.IntRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the number. Fail where it is none, or out of range."""
-        thousands = re.fullmatch(r"(\d{1,6})[kK]", str(value))
-        number: int = super().convert(int(thousands[1]) * 1024 if thousands else value, param, ctx)
+        known = read_number(str(value))
+        number: int = super().convert(value if known is None else known, param, ctx)
         return number
 
 

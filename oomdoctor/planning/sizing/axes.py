@@ -70,7 +70,13 @@ def _span(name: str, part: str) -> tuple[int, ...]:
 
 
 def _number(name: str, text: str) -> int:
-    match = _VALUE.match(text)
-    if match is None:
+    number = read_number(text)
+    if number is None:
         raise UsageError(f"--sweep {name}={text}: numbers like 4096 or 4k, or from one to another like 2048..32768")
-    return int(match[1]) * (1024 if match[2] else 1)
+    return number
+
+
+def read_number(text: str) -> int | None:
+    """Return a number as people write it, 4096 or 4k; None where it is none."""
+    match = _VALUE.match(text)
+    return None if match is None else int(match[1]) * (1024 if match[2] else 1)
