@@ -1,0 +1,161 @@
+"""Which known bugs of releases a case shows: the symptom and the version must both fit.
+
+Symptom: a line that the program prints or a reporter writes, frames of the failure, or facts of the case. Version: what banners, lists of
+packages and reports state. A symptom of facts alone counts only where the program itself is known to run; a list of packages says what is
+installed, not what failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from oomdoctor.case.diagnosis import KnownBug
+from oomdoctor.case.event import Certainty, Event
+from oomdoctor.case.incident import Incident
+from oomdoctor.findings.conditions import KnownFacts, evaluate
+from oomdoctor.knowledge.records.bug import BugSign, ProgramBug, bug_signature
+from oomdoctor.knowledge.version_spans import is_affected, spans_text
+
+_MOST = 2
+"""More bugs than this at once would be guesses."""
+_REPORTED = {"reported-growth", "reported-shortage"}
+"""Somebody says that memory grows or is short: that is a matter of memory, too, whatever the log ends with."""
+_RUNS = "runs"
+"""The field of an event that says which framework runs."""
+
+
+class SeenCase(Struct, frozen=True):
+    """What bugs are matched against."""
+
+    known: KnownFacts
+    events: Sequence[Event]
+    """All of the case, not only samples."""
+    failure: Incident | None
+    packages: Mapping[str, str]
+    """Package -> version, where the machine of the run is known."""
+
+    @property
+    def memory_failed(self) -> bool:
+        """Whether memory failed or may have."""
+        return self.known.facts.get("verdict.memory_failure") != "no"
+
+
+def known_bugs(bugs: Iterable[ProgramBug], seen: SeenCase) -> tuple[KnownBug, ...]:
+    """Return the bugs that a case shows, those whose version is known first; of one program only the one that fits best."""
+    matched = sorted(_matches(bugs, seen), key=lambda match: match[0])
+    best: dict[str, KnownBug] = {}
+    for _, bug in matched:
+        best.setdefault(bug.program, bug)
+    return tuple(best.values())[:_MOST]
+
+
+def describe(bug: ProgramBug, version: str | None) -> KnownBug:
+    """Return a bug as reports tell it; `version` is the release at hand, None where nobody knows it."""
+    record = bug.bug
+    return KnownBug(
+        id=record.id,
+        program=bug.title,
+        version=None if version is None else bug.build + version.removeprefix(bug.build).partition("+")[0],
+        affected=spans_text(record.versions, bug.build),
+        state=record.state,
+        fixed_in=None if record.fixed_in is None else bug.build + record.fixed_in,
+        memory=record.memory,
+        symptom=record.symptom,
+        workaround=record.workaround,
+        source=record.source,
+        evidence=record.evidence,
+    )
+
+
+def _matches(bugs: Iterable[ProgramBug], seen: SeenCase) -> Iterator[tuple[_Rank, KnownBug]]:
+    """Yield each bug that fits, with its rank."""
+    signatures = {event.signature for event in seen.events}
+    for bug in bugs:
+        shown = [sign for number, sign in enumerate(bug.bug.shown) if _is_shown(bug, sign, number, signatures, seen)]
+        if not shown:
+            continue
+        versions = _versions(bug, seen)
+        affected = [version for version in versions if is_affected(version, bug.bug.versions, bug.build)]
+        if not affected and (versions or not any(sign.unmistakable for sign in shown)):
+            continue
+        rank = _Rank(not affected, -max(map(_ways, shown)), min(map(_width, bug.bug.versions)))
+        yield rank, describe(bug, affected[-1] if affected else None)
+
+
+class _Rank(NamedTuple):
+    """The order of bugs that fit: known versions first, then what shows itself in more ways, then the narrower span."""
+
+    is_conditional: bool
+    ways: int
+    width: int
+
+
+def _ways(sign: BugSign) -> int:
+    return sum((sign.message is not None, bool(sign.frames), sign.when is not None))
+
+
+def _width(span: str) -> int:
+    """Return 0 for one release or series, 1 for a span with two ends, 2 for one with a single end."""
+    return 0 if span.startswith("==") else 1 if "," in span else 2
+
+
+def _is_shown(bug: ProgramBug, sign: BugSign, number: int, signatures: Set[str], seen: SeenCase) -> bool:
+    if not (sign.unmistakable or seen.memory_failed or signatures & _REPORTED):
+        return False
+    if sign.message is not None and bug_signature(bug.id, number) not in signatures:
+        return False
+    if sign.frames and not all(piece in _traceback(seen.failure) for piece in sign.frames):
+        return False
+    if sign.when is not None and evaluate(sign.when, seen.known).truth is not True:
+        return False
+    return sign.message is not None or bool(sign.frames) or _runs(bug, seen)
+
+
+def _runs(bug: ProgramBug, seen: SeenCase) -> bool:
+    """Return whether the program is what ran: named as such, in the frames of the failure, or by a version that is no row of a list."""
+    frameworks = {seen.known.facts.get("log.framework"), *(event.fields.get(_RUNS) for event in seen.events)}
+    traceback = _traceback(seen.failure)
+    return (
+        any(name in frameworks for name in bug.runs)
+        or any(f"/{folder}/" in traceback for folder in bug.folders)
+        or any(name in event.fields and "==" not in event.text for event in seen.events for name in bug.facts)
+    )
+
+
+def _versions(bug: ProgramBug, seen: SeenCase) -> list[str]:
+    """Return the versions of a program that a case states, each once, in their order."""
+    stated = [event.fields[name] for event in seen.events for name in bug.facts if name in event.fields]
+    listed = [seen.packages[name] for name in bug.packages if name in seen.packages]
+    return list(dict.fromkeys(map(str, stated or listed)))
+
+
+def _traceback(failure: Incident | None) -> str:
+    """Return the frames of a failure with `/` in paths."""
+    return "" if failure is None else f"{failure.traceback}\n{failure.root.frame or ''}".replace("\\", "/")
+
+
+def certainty_of(bug: KnownBug) -> Certainty:
+    """Return how sure it is that a bug is what failed: what only users report is possible."""
+    return Certainty.POSSIBLE if bug.version is None or bug.evidence == "reporter" else Certainty.LIKELY
+
+
+def bugs_of_packages(bugs: Iterable[ProgramBug], packages: Mapping[str, str]) -> tuple[KnownBug, ...]:
+    """Return the bugs of releases that are installed, by the names that lists of packages have for them, in the order of the rules."""
+    return tuple(
+        describe(bug, version)
+        for bug in bugs
+        for version in [next((packages[name] for name in (*bug.packages, bug.program) if name in packages), None)]
+        if version is not None and is_affected(version, bug.bug.versions, bug.build)
+    )
+
+
+def stated_versions(bugs: Iterable[ProgramBug], events: Sequence[Event]) -> dict[str, str]:
+    """Return program -> the version that a log states of it last."""
+    facts = {bug.program: bug.facts for bug in bugs}
+    stated = {
+        program: [str(event.fields[name]) for event in events for name in names if name in event.fields] for program, names in facts.items()
+    }
+    return {program: versions[-1] for program, versions in stated.items() if versions}
