@@ -18,6 +18,7 @@ from oomdoctor.knowledge.hub_configs.diffusion import picture_parameters
 from oomdoctor.knowledge.hub_configs.sizes import HubConfig
 from oomdoctor.knowledge.tables.models import model_choices, model_row
 from oomdoctor.memory.model import parameters as count
+from oomdoctor.opening import open_file
 from oomdoctor.units import GIB
 
 MOST_BYTES = 4 << 20
@@ -73,7 +74,7 @@ def _gguf_parts(path: str) -> list[str]:
 
 def _gguf_header(path: str) -> Header:
     try:
-        with open(path, "rb") as opened:
+        with open_file(path) as opened:
             return read_header(opened, os.fstat(opened.fileno()).st_size)
     except OSError as why:
         raise UnreadGguf(f"its part {os.path.basename(path)} cannot be read: {why.strerror}") from why
@@ -85,11 +86,12 @@ def read_config(path: str) -> dict[str, Any] | None:
     None where none can be read.
     """
     file = os.path.join(path, "config.json") if os.path.isdir(path) else path
-    place = file if os.path.isfile(file) else next(_cached(path), None)
+    is_here = os.path.isfile(file)
+    place = file if is_here else next(_cached(path), None)
     if place is None:
         return None
     try:
-        with open(place, "rb") as opened:
+        with open_file(place) if is_here else open(place, "rb") as opened:  # a cache is ours, wherever it lies
             config = loads(opened.read(MOST_BYTES))  # it reads Infinity, which the files of Mamba have
     except (OSError, ValueError, RecursionError):
         return None
@@ -108,7 +110,7 @@ def unread_config(path: str) -> str | None:
         return f"{place} is no config.json: larger than {MOST_BYTES >> 20} MiB"
     config = read_config(path)
     if config is None:
-        return f"{place} is no config.json: no JSON object" if os.path.isfile(place) else None
+        return f"{place} is no config.json: {_why_not_opened(place) or 'no JSON object'}" if os.path.isfile(place) else None
     if read_shape(path) is not None:
         return None
     family = str(config.get("model_type") or config.get("_class_name") or "unknown")[:_LONGEST]
@@ -116,6 +118,14 @@ def unread_config(path: str) -> str | None:
     return (
         f"the config.json of {path} (model_type {family}) gives no sizes to count with: {', '.join(missing) or 'its layers are not known'}"
     )
+
+
+def _why_not_opened(path: str) -> str | None:
+    try:
+        open_file(path).close()
+    except OSError as why:
+        return why.strerror
+    return None
 
 
 def _unread_gguf(path: str) -> str | None:

@@ -98,9 +98,10 @@ def deploy(
         raise UsageError(f"{shape.name} only reads: it keeps no KV cache, and a server's budget is about one; estimate it without --serve")
     tensor = positive(settings.tensor_parallel) or 1
     shape = replace(shape, vision=None) if _reads_text_alone(settings) else shape
+    shape = replace(shape, longest=shape.longest or request_length(settings.model, shape.name))
     made = _spread(settings, shape, record.server, cards)
     given = positive(settings.max_model_len) or positive(settings.sequence_length)
-    length = given or shape.longest or request_length(settings.model, shape.name)
+    length = given or shape.longest
 
     setup = replace(
         made,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oomdoctor.setups.told import read_told
+from oomdoctor.setups.words.told import read_told
 
 
 @pytest.mark.parametrize(("text", "model", "card", "cards", "finetuning"), [

@@ -26,6 +26,11 @@ _THEN = {
 }
 
 
+def can_turn(otherwise: Sequence[Otherwise]) -> bool:
+    """Whether a run fits where something that nobody said is otherwise than assumed."""
+    return any(other.turns and other.fits == "yes" and not other.is_limit for other in otherwise)
+
+
 def deciding(assumptions: Sequence[Assumption], otherwise: Sequence[Otherwise], wording: Wording) -> Iterator[Block]:
     """Yield one paragraph: what was assumed and decides, and what the other way comes to where that turns the verdict.
 

@@ -11,11 +11,13 @@ from oomdoctor.case.setup import Layout, Placement, Setup
 from oomdoctor.case.text import Text
 from oomdoctor.memory.model.placement import card_placement
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span
-from oomdoctor.report.memory.assumed import assumed, deciding
+from oomdoctor.report.memory.assumed import assumed, can_turn, deciding
 from oomdoctor.report.memory.estimate_bars import card_bar, phase_bars
 from oomdoctor.report.memory.fits import fits_line, how_judged, needs_line
 from oomdoctor.report.memory.part_names import part_name, phase_name
 from oomdoctor.report.memory.simulated import simulated_blocks
+from oomdoctor.report.memory.start_refusals import refusal_blocks
+from oomdoctor.report.memory.understood import understood
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_size
 
@@ -32,7 +34,9 @@ def compose(run: RunEstimate, estimate: Estimate, wording: Wording, version: str
 def _blocks(run: RunEstimate, estimate: Estimate, wording: Wording) -> Iterator[Block]:
     """Yield what the run needs, with a card or without: one sum, and its parts add up to it."""
     need, judged = run.needed or estimate, run.fit
-    yield Paragraph(spans=tuple(_headline(estimate, need, wording, judged)))
+    yield Paragraph((Span(understood(estimate.setup, wording)),))
+    yield from refusal_blocks(run.refusals, wording)
+    yield Paragraph(spans=tuple(_headline(estimate, need, wording, judged, depends=can_turn(run.otherwise))))
     yield from deciding(estimate.assumptions, run.otherwise, wording)
     yield card_bar(need, judged.budget if judged else None, wording)
     if need.ranks:
@@ -56,10 +60,10 @@ def _host(estimate: Estimate) -> Iterator[tuple[Text, int]]:
     yield Text("host memory while saving", "保存完整检查点时所需的内存"), estimate.host_saving
 
 
-def _headline(estimate: Estimate, need: Estimate, wording: Wording, judged: Fit | None) -> Iterator[Span]:
+def _headline(estimate: Estimate, need: Estimate, wording: Wording, judged: Fit | None, *, depends: bool) -> Iterator[Span]:
     """Say the verdict, the need, when it is, and what nvidia-smi may show, which counts what torch holds and no tensor uses."""
     phase = phase_name(need.peak.name, wording)
-    yield from needs_line(need, wording) if judged is None else fits_line(judged, wording)
+    yield from needs_line(need, wording) if judged is None else fits_line(judged, wording, depends=depends)
     yield Span(f"需要最多的阶段：{phase}。" if wording.is_chinese else f" It needs the most at this point: {phase}.")
     if estimate.setup.ggml is None and (judged is None or judged.fits != "no"):
         within = judged is None or estimate.high < judged.budget.total

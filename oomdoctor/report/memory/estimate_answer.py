@@ -13,5 +13,5 @@ def estimate_document(run: RunEstimate, wording: Wording, version: str) -> Docum
     """Return an estimate for people."""
     memory = run.estimate
     if isinstance(memory, Served):
-        return serving.compose(memory, wording, version)
+        return serving.compose(memory, wording, version, run.refusals)
     return estimate.compose(run, memory, wording, version)

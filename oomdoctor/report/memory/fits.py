@@ -17,6 +17,7 @@ _FITS = {
     "close": (Text("It is too close to say whether it fits.", "余量太小，难以断定放不放得下。"), Style.WARN),
     "no": (Text("It does not fit.", "放不下。"), Style.BAD),
 }
+_DEPENDS = (Text("It depends on the settings: as assumed here it does not fit.", "取决于设置：按下面的假设放不下。"), Style.WARN)
 _SIDES = {
     True: Text(" More likely it does.", "更可能放得下。"),
     False: Text(" More likely it does not.", "更可能放不下。"),
@@ -35,9 +36,9 @@ _JUDGED = (
 )
 
 
-def fits_line(fit: Fit, wording: Wording) -> Iterator[Span]:
-    """Yield the verdict, what the run needs, and what the card has."""
-    text, style = _FITS[fit.fits]
+def fits_line(fit: Fit, wording: Wording, *, depends: bool = False) -> Iterator[Span]:
+    """Yield the verdict, what the run needs, and what the card has; `depends`: it fits where something that was assumed is otherwise."""
+    text, style = _DEPENDS if depends and fit.fits == "no" else _FITS[fit.fits]
     need, name = fit.needed, fit.budget.card
     side = wording.say(_SIDES[need.expected <= fit.budget.usable]) if fit.fits == "close" else ""
     yield Span(wording.say(text) + side, style)

@@ -18,6 +18,7 @@ from oomdoctor.report.memory.assumed import assumed
 from oomdoctor.report.memory.estimate_bars import estimate_bars
 from oomdoctor.report.memory.fits import fits_line, how_judged
 from oomdoctor.report.memory.part_names import part_name
+from oomdoctor.report.memory.start_refusals import refusal_blocks
 from oomdoctor.report.wording.phrases import bare
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import GIB, format_size
@@ -72,6 +73,7 @@ def compose(plans: Plans[Estimate], assumptions: Sequence[Assumption], pack: Pac
 
 
 def _blocks(plans: Plans[Estimate], assumptions: Sequence[Assumption], pack: Pack, wording: Wording) -> Iterator[Block]:
+    yield from refusal_blocks(plans.refusals, wording)
     yield Paragraph(tuple(fits_line(Fit(budget=plans.budget, needed=plans.now, fits=plans.fits), wording)))
     rows = [(wording.say(Text("as it is", "现在")), plans.now, "")]
     rows += [

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from oomdoctor.case.estimate import Term
+from oomdoctor.case.refusal import StartupRefusal
 from oomdoctor.case.serving import ByteRange, Served, StartupCheck
 from oomdoctor.case.text import Text
 from oomdoctor.report.document import Bar, Bars, Block, Document, Facts, Folded, Heading, Mark, Paragraph, Row, Slice, Span, Style
 from oomdoctor.report.memory.assumed import assumed, taken
 from oomdoctor.report.memory.estimate_bars import BY_PHASE, CARD, phase_slices
 from oomdoctor.report.memory.part_names import part_name
+from oomdoctor.report.memory.start_refusals import MEMORY_ALONE, refusal_blocks
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import GIB, format_share, format_size
 
@@ -48,14 +50,16 @@ _PHASES = {
 }
 
 
-def compose(served: Served, wording: Wording, version: str) -> Document:
-    """Compose the document."""
+def compose(served: Served, wording: Wording, version: str, refusals: Sequence[StartupRefusal] = ()) -> Document:
+    """Compose the document; `refusals` are the checks of settings that come before any memory is taken."""
     title = wording.say(Text("oomdoctor {} · estimate", "oomdoctor {} · 显存估计")).format(version)
-    return Document(title=title, blocks=tuple(_blocks(served, wording)), lang=wording.lang)
+    return Document(title=title, blocks=tuple(_blocks(served, wording, refusals)), lang=wording.lang)
 
 
-def _blocks(served: Served, wording: Wording) -> Iterator[Block]:
-    yield Paragraph(tuple(_headline(served, wording)))
+def _blocks(served: Served, wording: Wording, refusals: Sequence[StartupRefusal]) -> Iterator[Block]:
+    yield from refusal_blocks(refusals, wording)
+    first, *rest = _headline(served, wording)
+    yield Paragraph((Span(wording.say(MEMORY_ALONE) + wording.blank) if refusals else Span(""), first, *rest))
     if named := [assumption for assumption in served.assumptions if assumption.id in _DECIDING]:
         yield Paragraph((Span(taken(named, wording)),))
     yield served_bar(served, wording)

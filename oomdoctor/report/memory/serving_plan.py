@@ -16,6 +16,7 @@ from oomdoctor.report.document import Bar, Bars, Block, Document, Folded, Headin
 from oomdoctor.report.memory.assumed import assumed
 from oomdoctor.report.memory.plan import BY_HAND, broken_plans
 from oomdoctor.report.memory.serving import end_of, obstacle, served_bar, verdict, whole_of
+from oomdoctor.report.memory.start_refusals import refusal_blocks
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import GIB, format_size
 
@@ -63,6 +64,7 @@ def compose(plans: Plans[Served], assumptions: Sequence[Assumption], wording: Wo
 
 
 def _blocks(plans: Plans[Served], assumptions: Sequence[Assumption], wording: Wording) -> Iterator[Block]:
+    yield from refusal_blocks(plans.refusals, wording)
     yield Paragraph(tuple(_verdict(plans, wording)))
     rows = [(wording.say(Text("as it is", "现在")), plans.now)]
     rows += [(wording.say(Text("plan {}", "方案 {}")).format(n), plan.outcome) for n, plan in enumerate(plans.plans, 1)]

@@ -54,6 +54,8 @@ def on_ggml(setup: Setup, settings: RunSettings, framework: str | None) -> Setup
         run, host_experts=_host_experts(setup.shape, settings), fits_itself=fits_itself, whole_windows=settings.whole_windows is True
     )
     requests = positive(settings.max_num_seqs) if framework == _SPLITS_CELLS else None
+    # A GGUF file has the language model; what reads pictures is a file of its own (llama.cpp tools/mtmd, --mmproj).
+    setup = replace(setup, shape=replace(setup.shape, vision=None))
     return replace(setup, ggml=run, weights=weights, cache_bytes=(keys + values) / 2, layout=layout, batch=requests or setup.batch)
 
 

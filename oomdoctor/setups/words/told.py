@@ -12,7 +12,7 @@ from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.tables.cards import Card, commonest_card
 from oomdoctor.knowledge.tables.shapes import model_shape
 from oomdoctor.setups.nearest_model import nearest_model, size_in
-from oomdoctor.setups.told_cards import told_card, told_count
+from oomdoctor.setups.words.told_cards import told_card, told_count
 
 _MOST = 16 << 10
 """So much of a text is read: what a run is stands at its beginning."""
@@ -25,7 +25,8 @@ _METHODS: Mapping[str, str] = {
     "dora": r"\bdora\b",
     "lora": r"\blora\b",
     "freeze": r"\bfreeze (?:tuning|training)\b|冻结微调",
-    "full": r"\bfull(?:[- ]?(?:parameters?|params?|weights?|model))?[- ](?:fine-?tun\w*|sft|training|tuning)|\bfull[- ]?(?:param\w*|ft)\b"
+    "full": r"\bfull(?:[- ]?(?:parameters?|params?|weights?|model))?[- ](?:fine[- ]?tun\w*|sft|training|tuning)"
+    r"|\bfull[- ]?(?:param\w*|ft)\b"
     r"|\bpre-?train(?:ing|s)?\b|全量|全参|预训练",
 }
 _ANSWERS = r"(?i)\b(?:inference|infer|generat(?:e|ing|ion)|serv(?:e|ing)|deploy\w*|chat(?:ting)?)\b|推理|部署"
@@ -37,7 +38,7 @@ _BATCH = re.compile(
 )
 _LENGTH = re.compile(
     r"(?i)(?:\b(?:max[ _-]?)?(?:seq(?:uence)?[ _-]?)?len(?:gth)?\b|\bcutoff(?:_len)?\b|\bmax[ _-]?length\b|\bcontext\b|长度|上下文)"
-    r"[^\d\n]{0,12}(\d{1,6}) ?(k)?\b|(?<![\w.])(\d{1,6}) ?(k)?[ -]?(?:tokens?|context|ctx)\b"
+    r"[^\d\n]{0,12}(\d{1,6}) ?(k)?\b|(?<![\w.])(\d{1,6}) ?(k)?[ -]?(?:(?:tokens?|context|ctx)\b|上下文)"
 )
 _CHECKPOINTS = re.compile(r"(?i)gradient[ _-]checkpointing|梯度检查点|梯度检查")
 _OFF = re.compile(

@@ -19,10 +19,14 @@ _CARD = re.compile(
 _SHORT_NAME = 3
 """A card's name of so few letters is as often something else (a table A10, an L2 loss); words around it must speak of a card."""
 _BEFORE_CARD = re.compile(
-    r"(?i)(?:\b(?:on|using|with|have|has|got|single|gpus?|cards?|colab|kaggle|runs?)\b|[用在张块卡]|\d ?[x×*])[ :：=(（]{0,3}"
+    r"(?i)(?:\b(?:on|using|with|have|has|got|one|two|four|eight|single"
+    r"|gpus?|cards?|colab|kaggle|runs?)\b|[用在张块卡]|\d ?[x×*])[ :：=(（]{0,3}"
     r"(?:(?:an?|one|the|my|free|single|\d{1,2}|two|four|eight) ){0,2}$"
 )
-_AFTER_CARD = re.compile(r"(?i)s?[ -]{0,2}(?:gpus?\b|cards?\b|显卡|卡|上|instances?\b|[x×*] ?\d|runs?\b|ran\b|is out|oom|爆|跑|不够|显存)")
+_AFTER_CARD = re.compile(
+    r"(?i)s?[ -]{0,2}(?:gpus?\b|cards?\b|显卡|卡|上|instances?\b|[x×*] ?\d|[一两双四八\d]{1,2} ?[张块]"
+    r"|runs?\b|ran\b|is out|oom|爆|跑|不够|显存)"
+)
 _NO_CARD_BEFORE = re.compile(
     r"(?i)(?:\b(?:port|localhost|step|steps|line|table|appendix|section|figure|fig\.?|epoch|page|version))[ :#]{0,2}$"
 )

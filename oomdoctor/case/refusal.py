@@ -1,0 +1,24 @@
+"""Why a program does not start, whatever memory there is: a check that it makes of its settings."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from oomdoctor.case.text import Text
+
+
+class StartupRefusal(Struct, frozen=True, kw_only=True):
+    """A setting that a program refuses."""
+
+    id: str
+    """The check, as `rules/tables/refusals.csv` names it."""
+    program: str
+    """As people write it."""
+    message: str
+    """What the program prints; `...` stands for what is not known here."""
+    why: Text
+    setting: str
+    """The setting to change, by the name that all frameworks share."""
+    instead: tuple[int, ...] = ()
+    """Values that the program takes, the nearest first."""
+    source: str

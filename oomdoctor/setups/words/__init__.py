@@ -1,0 +1,1 @@
+"""Runs as somebody describes them in words."""
