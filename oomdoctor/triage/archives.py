@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING
 from msgspec.structs import replace
 
 from oomdoctor.ingest.streams import Reader, Unreadable, open_path
+from oomdoctor.opening import open_file
 from oomdoctor.triage.elsewhere.downloads import where
 from oomdoctor.triage.listing import ListedFolder
 from oomdoctor.triage.log_file import MEMBER, LogFile, PlacedFile
@@ -142,7 +143,7 @@ def _held(member: IO[bytes]) -> tuple[bytes, int]:
 
 def _entries(path: str) -> Iterator[tuple[str, int, IO[bytes]]]:
     if path.endswith(".zip"):
-        with zipfile.ZipFile(path) as archive:
+        with open_file(path) as file, zipfile.ZipFile(file) as archive:
             for entry in archive.infolist():
                 if not entry.is_dir():
                     with archive.open(entry) as member:

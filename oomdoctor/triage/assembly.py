@@ -7,11 +7,14 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from oomdoctor.ingest.runs import stem_of
 from oomdoctor.triage.job import Attempt, Job, JobFile
 from oomdoctor.triage.log_file import PlacedFile
 from oomdoctor.triage.placing import BESIDE
+from oomdoctor.triage.wandb_metadata import FILE as METADATA
+from oomdoctor.triage.wandb_metadata import WandbMetadata, read_metadata
 
 _DRIVER_PID = re.compile(rb"\(\w[^()\n]{0,80}?\bpid=(\d{1,8})")
 _NUMBER = re.compile(r"(?<!\d)\d{4,12}(?:_\d{1,6})?(?!\d)")
@@ -50,6 +53,8 @@ def assemble(family: str, files: Sequence[PlacedFile], read_start: ReadStart, ba
         owned = _torchrun(files)
     elif "ray-session" in layouts:
         owned = _ray(files, read_start)
+    elif "wandb" in layouts:
+        return _wandb(files, read_start, family)
     else:
         owned = [_plain(placed, backward) for placed in files if "record" not in placed.facts]
     layout = next((placed.layout for placed in files if placed.layout != BESIDE), BESIDE)
@@ -168,6 +173,23 @@ def _ray(files: Sequence[PlacedFile], read_start: ReadStart) -> list[Owned]:
     return out
 
 
+def _wandb(files: Sequence[PlacedFile], read_start: ReadStart, family: str) -> list[Job]:
+    """Return the run of an id, whatever its folders are called: each start of it has one, and a copied folder is the same start."""
+    told = next((read_metadata(read_start(placed.path)) for placed in files if placed.facts.get("record") == METADATA), WandbMetadata())
+    starts = sorted({placed.facts["started"] for placed in files})
+    met: set[str] = set()
+    owned = []
+    for placed in files:
+        if "stream" not in placed.facts:
+            continue
+        start = placed.facts["started"]
+        file = JobFile(file=placed.file, node=told.host, is_copy=start in met)
+        met.add(start)
+        owned.append(Owned((placed.facts["job"], told.name or ""), str(starts.index(start)), placed.path, (0, placed.path), file))
+    part_of = (told.slurm_job,) if told.slurm_job is not None else ()
+    return [replace(job, user=told.username, part_of=part_of) for job in _jobs(owned, family, "wandb")]
+
+
 def _plain(placed: PlacedFile, backward: frozenset[str]) -> Owned:
     """Return a file that its own path places."""
     facts = placed.facts
@@ -217,5 +239,5 @@ def _job(family: str, layout: str, native: str, name: str, attempts: dict[int, d
         ordered = (sorted(pieces, key=lambda owned_file: owned_file.order) for pieces in streams.values())
         made.append(Attempt(number=number, streams=tuple(tuple(owned_file.file for owned_file in pieces) for pieces in ordered)))
     paths = [piece.path for attempt in made for stream in attempt.streams for piece in stream]
-    folder = os.path.commonpath(list(map(os.path.dirname, paths))) if paths else ""
+    folder = os.path.dirname(paths[0]) if len(paths) == 1 else os.path.commonpath(list(map(os.path.dirname, paths))) if paths else ""
     return Job(family=family, layout=layout, native=native, folder=folder, name=name or None, attempts=tuple(made))

@@ -16,6 +16,7 @@ from msgspec import DecodeError, Struct
 from msgspec.json import decode
 
 from oomdoctor.knowledge.records.layout import ExportRecord
+from oomdoctor.triage.line_times import LineTime, stated_time
 
 Json = Union[str, int, float, bool, None, list["Json"], dict[str, "Json"]]
 _CRI_PIECE = re.compile(rb"^\S{20,40} (std(?:out|err)) ([FP]) ?", re.MULTILINE)
@@ -40,6 +41,7 @@ class ExportLine(Struct, frozen=True):
     name: str | None
     node: str | None
     user: str | None
+    namespace: str | None = None
     time: str | None = None
 
 
@@ -49,18 +51,19 @@ class Labels(Struct, frozen=True):
     name: str | None = None
     node: str | None = None
     user: str | None = None
+    namespace: str | None = None
 
 
 class JobText:
     """The lines of one job out of an export: all, or the first and the last ones of very many."""
 
-    __slots__ = ("_first", "_last", "_since", "_until", "is_whole", "labels", "size")
+    __slots__ = ("_first", "_last", "_newest", "_since", "_until", "is_whole", "labels", "size")
 
     def __init__(self) -> None:
         self.labels = Labels()
         self.size = 0
         self.is_whole = True
-        self._since = self._until = (0, "")
+        self._since = self._until = self._newest = (0, "")
         self._first: list[bytes] = []
         self._last: deque[bytes] = deque()
 
@@ -70,19 +73,26 @@ class JobText:
         lines = (*self._first, *self._last)
         return b"".join(reversed(lines) if self._since > self._until else lines)
 
+    @property
+    def ended(self) -> LineTime | None:
+        """Return when its newest line was written, as the store tells; None where it does not."""
+        return stated_time(self._newest[1])
+
     def add(self, line: ExportLine) -> int:
         """Take a line, and return by how many bytes more is held."""
         before = self.size
         if line.time is not None:
             self._until = (len(line.time) if line.time.isdigit() else 0, line.time)
             self._since = self._since if self._since[1] else self._until
+            self._newest = max(self._newest, self._until)
         text = line.text.encode("utf-8", "replace")
         (self._first if self.size < _KEPT // 2 else self._last).append(text)
         self.size += len(text)
         while self.size > _KEPT and len(self._last) > 1:
             self.size -= len(self._last.popleft())
             self.is_whole = False
-        self.labels = Labels(line.name or self.labels.name, line.node or self.labels.node, line.user or self.labels.user)
+        known = self.labels
+        self.labels = Labels(line.name or known.name, line.node or known.node, line.user or known.user, line.namespace or known.namespace)
         return self.size - before
 
 
@@ -159,7 +169,8 @@ class ExportReader:
             text = _message(_at(read, record.message)) if record.message[0] in read else self._other_text(record, read)
             job = _job_name(_first(read, record.job)) or job
             node, user, name = _first(read, record.node), _first(read, record.user), _first(read, record.name)
-            yield ExportLine(text if record.sign == "log" else text + "\n", job, name, node, user, _first(read, [record.time]))
+            namespace, at = _first(read, record.namespace), _first(read, [record.time])
+            yield ExportLine(text if record.sign == "log" else text + "\n", job, name, node, user, namespace, at)
 
     @staticmethod
     def _other_text(record: ExportRecord, read: Json) -> str:

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from msgspec import Struct, field
 
 from oomdoctor.triage.fingerprint import without_ids
-from oomdoctor.triage.row import JobRow
+from oomdoctor.triage.row import RECORD_ONLY, JobRow
+from oomdoctor.triage.window import ALL, TimeWindow
 
 _MOST_NAMED = 20
-"""Of users, names and nodes of a group so many are kept by name."""
+"""Of names and nodes of a group so many are kept."""
 
 
 class Group(Struct, kw_only=True):
@@ -31,9 +32,22 @@ class Group(Struct, kw_only=True):
     recovered: int = 0
 
 
+class UserSum(Struct, kw_only=True):
+    """All jobs of a user."""
+
+    jobs: int = 0
+    failed: int = 0
+    """Jobs that died of memory."""
+    groups: dict[str, int] = field(default_factory=dict)
+    """Group -> jobs of the user in it."""
+    gpu_seconds_lost: int = 0
+
+
 class Fleet(Struct, kw_only=True):
     """All jobs of a triage in figures."""
 
+    window: TimeWindow = ALL
+    """Of which time the jobs are counted."""
     jobs: int = 0
     files: int = 0
     bytes: int = 0
@@ -45,6 +59,12 @@ class Fleet(Struct, kw_only=True):
     unreadable_files: int = 0
     from_records: int = 0
     """Failures that only the scheduler's records show."""
+    without_log: int = 0
+    """Of those the jobs of which no log is at hand."""
+    dated_by: dict[str, int] = field(default_factory=dict)
+    """What tells when jobs ended (`day_source`) -> jobs."""
+    without_zone: int = 0
+    """Jobs whose lines tell a time and no zone, and were read as UTC."""
     contradicted: int = 0
     """Failures in a log of which the scheduler's record says otherwise."""
     gpu_seconds_lost: int = 0
@@ -56,7 +76,11 @@ class Fleet(Struct, kw_only=True):
     failed_by_node_day: dict[str, dict[str, int]] = field(default_factory=dict)
     """Node of the first failure -> day -> failures."""
     failed_users_by_node: dict[str, set[str]] = field(default_factory=dict)
-    """Node of the first failure -> users, or names of jobs where nobody knows the user."""
+    """Node of the first failure -> users."""
+    failed_names_by_node: dict[str, set[str]] = field(default_factory=dict)
+    """Node of the first failure -> names of jobs whose user nobody knows."""
+    users: dict[str, UserSum] = field(default_factory=dict)
+    """All users that are known; `""` stands for those who are not."""
     kinds: dict[str, int] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
 
@@ -71,9 +95,9 @@ class Fleet(Struct, kw_only=True):
         return sorted(self.groups.values(), key=lambda group: (-group.jobs, group.id))
 
 
-def summarise(rows: Iterable[JobRow]) -> Fleet:
-    """Return what rows come to together; memory grows with the number of groups and days, not of rows."""
-    fleet = Fleet()
+def summarise(rows: Iterable[JobRow], window: TimeWindow = ALL) -> Fleet:
+    """Return what the rows of a window come to together; memory grows with the number of groups and days, not of rows."""
+    fleet = Fleet(window=window)
     for row in rows:
         _count(fleet, row)
         if row.memory_failure == "yes":
@@ -89,8 +113,12 @@ def _count(fleet: Fleet, row: JobRow) -> None:
     fleet.survived += row.survived
     fleet.unread += row.memory_failure == "unread"
     fleet.possible += row.memory_failure == "possible"
+    fleet.users.setdefault(row.user or "", UserSum()).jobs += 1
     if row.day is not None:
         _more(fleet.jobs_by_day, row.day)
+    if row.day_source is not None:
+        _more(fleet.dated_by, row.day_source)
+        fleet.without_zone += row.day_source == "log" and row.zone is None
     for node in row.nodes or ((row.node,) if row.node else ()):
         _more(fleet.jobs_by_node, node)
 
@@ -98,6 +126,7 @@ def _count(fleet: Fleet, row: JobRow) -> None:
 def _add(fleet: Fleet, row: JobRow) -> None:
     fleet.failed += 1
     fleet.from_records += row.evidence != "log"
+    fleet.without_log += row.layout == RECORD_ONLY
     fleet.contradicted += bool(row.contradictions)
     fleet.gpu_seconds_lost += row.gpu_seconds_lost or 0
     _more(fleet.kinds, row.kind)
@@ -107,8 +136,13 @@ def _add(fleet: Fleet, row: JobRow) -> None:
         _more(fleet.failed_by_node, row.node)
         if row.day is not None:
             _more(fleet.failed_by_node_day.setdefault(row.node, {}), row.day)
-        fleet.failed_users_by_node.setdefault(row.node, set()).add(row.user or row.name or row.job)
+        met_by = fleet.failed_names_by_node if row.user is None else fleet.failed_users_by_node
+        met_by.setdefault(row.node, set()).add(row.user or row.name or row.job)
     name = row.group or row.job
+    user = fleet.users[row.user or ""]
+    user.failed += 1
+    user.gpu_seconds_lost += row.gpu_seconds_lost or 0
+    _more(user.groups, name)
     group = fleet.groups.get(name)
     if group is None:
         group = fleet.groups[name] = Group(id=name, kind=row.kind, example=row)
@@ -118,13 +152,13 @@ def _add(fleet: Fleet, row: JobRow) -> None:
     group.certain += row.certainty == "certain"
     group.recovered += row.recovered
     group.gpu_seconds_lost += row.gpu_seconds_lost or 0
-    for counts, value in (
-        (group.days, row.day),
-        (group.users, row.user),
-        (group.names, None if row.name is None else without_ids(row.name)),
-        (group.nodes, row.node),
+    for counts, value, most in (
+        (group.days, row.day, None),
+        (group.users, row.user, None),
+        (group.names, None if row.name is None else without_ids(row.name), _MOST_NAMED),
+        (group.nodes, row.node, _MOST_NAMED),
     ):
-        if value is not None and (value in counts or counts is group.days or len(counts) < _MOST_NAMED):
+        if value is not None and (value in counts or most is None or len(counts) < most):
             _more(counts, value)
 
 

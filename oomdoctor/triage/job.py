@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from oomdoctor.triage.line_times import LineTime
 from oomdoctor.triage.log_file import LogFile
 
 _SUBMITTED = frozenset({"slurm", "kubernetes-pod"})
@@ -22,6 +23,8 @@ class JobFile(Struct, frozen=True, kw_only=True):
     """The number of its pod among those of the job: the rank where each pod runs one process."""
     local_rank: int | None = None
     node: str | None = None
+    ended: LineTime | None = None
+    """When its last line was written, where what holds its lines tells."""
     text: bytes | None = None
     """What is at hand of it: a member of an archive, or the lines of one job out of an export."""
     is_copy: bool = False
@@ -52,6 +55,8 @@ class Job(Struct, frozen=True, kw_only=True):
     """What the folders of its files have in common."""
     name: str | None = None
     user: str | None = None
+    part_of: tuple[str, ...] = ()
+    """What the scheduler calls the job that this is a view of, where what was read tells."""
     attempts: tuple[Attempt, ...] = ()
 
     @property

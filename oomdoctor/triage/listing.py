@@ -32,6 +32,7 @@ _EXPORTS = (".json", ".jsonl", ".ndjson")
 
 
 _NAME = attrgetter("name")
+_OF_A_STORE = re.compile(r"lock(?:-\d+-of-\d+)?|parts|(?:groups|held|told|whole)\.json|rows-.+|.+\.(?:new|part|tmp)")
 _OF_THE_KERNEL = frozenset({"proc", "sys", "dev", ""})
 """Names of folders that are looked at before they are entered."""
 
@@ -126,11 +127,19 @@ def visit(root: str) -> Iterator[VisitedFolder]:
         folders: tuple[str, ...] = ()
         try:
             for folders, entries in _batches(path):
+                if _is_store(entries):
+                    folders, entries = (), []
                 yield VisitedFolder(path, folders, entries)
         except OSError as why:
             yield VisitedFolder(path, problem=(why.strerror or str(why)).lower())
         if folders:
             waiting.append(map(os.path.join(path, "").__add__, folders))
+
+
+def _is_store(entries: Iterable[os.DirEntry[str]]) -> bool:
+    """Return whether a folder holds what triage keeps and nothing else: what it says of jobs are no logs of theirs."""
+    names = {entry.name for entry in entries}
+    return any(name.startswith("lock") for name in names) and all(_OF_A_STORE.fullmatch(name) for name in names)
 
 
 def _walk(root: str, roots: Sequence[str], seen: set[tuple[int, int]], note: Note | None) -> Iterator[ListedFolder]:

@@ -24,6 +24,9 @@ class BadNode(Struct, frozen=True):
     jobs: int
     expected: float
     users: int
+    """Of those that are known."""
+    names: int
+    """Of failed jobs whose user nobody knows."""
 
 
 def bad_nodes(fleet: Fleet) -> Iterator[BadNode]:
@@ -32,12 +35,13 @@ def bad_nodes(fleet: Fleet) -> Iterator[BadNode]:
     if not total:
         return
     named = []
-    for name, users in fleet.failed_users_by_node.items():
-        count, jobs = fleet.failed_by_node[name], fleet.jobs_by_node.get(name, 0)
+    for name, count in fleet.failed_by_node.items():
+        users, names = len(fleet.failed_users_by_node.get(name, ())), len(fleet.failed_names_by_node.get(name, ()))
+        jobs = fleet.jobs_by_node.get(name, 0)
         expected = failed * jobs / total
         chance = poisson_tail(count, expected) * len(fleet.jobs_by_node)
-        if count >= _LEAST and len(users) >= _LEAST_USERS and chance < _CHANCE:
-            named.append((chance, BadNode(name, count, jobs, expected, len(users))))
+        if count >= _LEAST and users + names >= _LEAST_USERS and chance < _CHANCE:
+            named.append((chance, BadNode(name, count, jobs, expected, users, names)))
     yield from (node for _, node in sorted(named, key=lambda pair: (pair[0], pair[1].name)))
 
 

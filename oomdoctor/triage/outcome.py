@@ -13,36 +13,25 @@ from msgspec.structs import replace
 from oomdoctor.case.case import Source, Verdict
 from oomdoctor.case.event import Certainty, Event, Kind
 from oomdoctor.case.incident import Incident
-from oomdoctor.incidents import as_counted, decide_verdict, find_incidents
 from oomdoctor.ingest.encodings import NOT_TEXT
 from oomdoctor.ingest.prefilter import make_prefilter
+from oomdoctor.judging.verdict import decide
 from oomdoctor.knowledge.pack import Pack
-from oomdoctor.parse.ending import REACH, SIGNS, SIGNS_OF_A_KIND, find_log_ending
+from oomdoctor.knowledge.records.lexicon import LexiconNode
 from oomdoctor.parse.reading import LogReader, SourceEvents
-from oomdoctor.parse.recogniser import ERROR_SIGNS
+from oomdoctor.parse.recogniser import LAST_SIGNS, LAST_WORDS
 from oomdoctor.triage.elsewhere.downloads import where
 from oomdoctor.triage.exports import finish_line, unfinished_line
 from oomdoctor.triage.job import Attempt, JobFile
+from oomdoctor.triage.line_times import LineTime, last_time
 from oomdoctor.triage.log_file import LogFile
+from oomdoctor.triage.store.identity import TextMark, mark_of
 from oomdoctor.triage.store.quiet_logs import QuietLogs, blocks_from
-from oomdoctor.triage.texts import LARGE, FileText, read_text
-from oomdoctor.verdicts import named_by_warning, progress_after, verdict_of_ending
+from oomdoctor.triage.texts import LARGE, FileText, read_end, read_first, read_text
 
 _END = 64 << 10
 _REACHES = 64 << 10
 """No message is longer: what stands that far before what is new has nothing to do with it."""
-_ENDING_SIGNS = sorted({*ERROR_SIGNS, *SIGNS, *SIGNS_OF_A_KIND[:1]})
-"""One of these stands in every end of a log that tells anything."""
-_ECHOES = (
-    "ChildFailedError",
-    "DistBackendError",
-    "DistStoreError",
-    "BrokenPipeError",
-    "ConnectionResetError",
-    "SystemExit",
-    "KeyboardInterrupt",
-)
-"""What processes raise because another one failed."""
 _ORDERS = frozenset({"slurm-cancelled"})
 """Orders to stop that name no reason: of the user, or of an operator; they say nothing of what cannot be read."""
 
@@ -53,6 +42,10 @@ class ReadFile(Struct, frozen=True):
     file: JobFile
     read: SourceEvents
     problem: str | None = None
+    ended: LineTime | None = None
+    """When its last line was written, where that or a line near it tells."""
+    mark: TextMark | None = None
+    """What tells its text from others."""
 
 
 class AttemptOutcome(Struct, frozen=True, kw_only=True):
@@ -82,12 +75,12 @@ class JobReader:
     def __init__(self, pack: Pack) -> None:
         self.reader = LogReader(pack)
         self._failures = self.reader.engines(None).failures
-        self._endings = make_prefilter(_ENDING_SIGNS, list(range(len(_ENDING_SIGNS))), None)
+        self._endings = make_prefilter(list(LAST_SIGNS), list(range(len(LAST_SIGNS))), None)
 
     def outcome(self, attempt: Attempt, quiet: QuietLogs | None = None) -> AttemptOutcome:
         """Return what one start of a job came to; logs that were quiet are read on from where they were."""
         reads = tuple(self._reads(attempt, quiet or QuietLogs()))
-        return outcome_of(attempt.number, reads)
+        return outcome_of(attempt.number, reads, self.reader.pack.lexicon)
 
     def _reads(self, attempt: Attempt, quiet: QuietLogs) -> Iterator[ReadFile]:
         """Read the files of an attempt: those of its processes before what only repeats them."""
@@ -96,7 +89,8 @@ class JobReader:
             read = None if only is None else self._read_on(only, quiet)
             if only is not None and read is not None:
                 quiet.note(only)
-                yield ReadFile(stream[0], read)
+                end = read_end(only)
+                yield ReadFile(stream[0], read, None, last_time(end, only.modified), mark_of(read_first(only), end, only.size))
                 continue
             for piece, text in _texts(stream):
                 read = self.read(piece.path, text)
@@ -104,7 +98,9 @@ class JobReader:
                     read = SourceEvents(Source(name=piece.path, size=0))
                 if only is not None and quiet.takes(only) and text.as_it_lies and self._is_quiet(text, read):
                     quiet.note(only)
-                yield ReadFile(piece, read, text.problem)
+                first, last, size = _edges(piece.file, text, read)
+                ended = piece.ended or last_time(last, piece.file.modified)
+                yield ReadFile(piece, read, text.problem, ended, mark_of(first, last, size))
 
     def _is_quiet(self, text: FileText, read: SourceEvents) -> bool:
         """Return whether nothing in a text speaks of a failure; what it ends with is looked at anew each time."""
@@ -126,7 +122,7 @@ class JobReader:
         except OSError:
             return None
         read = SourceEvents(Source(name=file.path, size=file.size))
-        if file.size > LARGE or self._endings.find(last, max(0, len(last) - REACH), len(last)):
+        if file.size > LARGE or self._endings.find(last, max(0, len(last) - LAST_WORDS), len(last)):
             read.last = last[-_END:]
             read.events += self.reader.recogniser.last_words(read.last, file.path, file.size)
         return read
@@ -148,11 +144,18 @@ class JobReader:
         data = text.data
         if not context and not self._failures.find(data, 0, len(data)):
             read = SourceEvents(Source(name=path, size=len(data)))
-            if self._endings.find(data, max(0, len(data) - REACH), len(data)):
+            if self._endings.find(data, max(0, len(data) - LAST_WORDS), len(data)):
                 read.last = data[-_END:]
                 read.events += self.reader.recogniser.last_words(read.last, path, len(data))
             return read
         return self.reader.read_one(path, data, context=context)
+
+
+def _edges(file: LogFile, text: FileText, read: SourceEvents) -> tuple[bytes, bytes, int]:
+    """Return the first and the last bytes of a log, as far as they are at hand, and its size; 0 where it is too large to be unpacked."""
+    if text.data is not None:
+        return text.data, text.data, len(text.data)
+    return (read_first(file), read_end(file), file.size) if text.as_it_lies else (b"", read.last, 0)
 
 
 def _texts(stream: Sequence[JobFile]) -> Iterator[tuple[JobFile, FileText]]:
@@ -172,21 +175,18 @@ def _texts(stream: Sequence[JobFile]) -> Iterator[tuple[JobFile, FileText]]:
     yield from waiting
 
 
-def outcome_of(number: int, files: tuple[ReadFile, ...]) -> AttemptOutcome:
+def outcome_of(number: int, files: tuple[ReadFile, ...], tree: LexiconNode) -> AttemptOutcome:
     """Return what the texts of an attempt come to together."""
     reads = [file.read for file in files]
-    events = _own(files)
-    incidents = find_incidents(as_counted(named_by_warning(events, reads)), progress_after(reads))
-    decided = decide_verdict(incidents)
+    judged = decide(_own(files), reads, tree)
+    incidents, decided = judged.incidents, judged.verdict
     error = None
-    if not incidents:
-        decided, facts = verdict_of_ending(decided, {}, reads)
-        error = str(facts["log.last_error"]) if decided.memory_failure == "no" and "log.last_error" in facts else None
-    elif decided.memory_failure == "no" and not incidents[0].kind.is_memory:
+    if "log.last_error" in judged.facts:
+        error = str(judged.facts["log.last_error"]) if decided.memory_failure == "no" else None
+    elif incidents and decided.memory_failure == "no" and not incidents[0].kind.is_memory:
         error = incidents[0].root.text
     elif decided.reason == "consequence":
-        error = _other_error(reads)
-        if error is not None or incidents[0].root.signature in _ORDERS or all(file.problem is None for file in files):
+        if incidents[0].root.signature in _ORDERS or all(file.problem is None for file in files):
             # Of a job all logs are at hand: what only tells of a failure elsewhere, or of an order to stop, is then all that there was.
             decided = Verdict(memory_failure="no", kind=Kind.NONE, certainty=Certainty.LIKELY, reason="other-error")
     return AttemptOutcome(number=number, verdict=decided, reads=files, incidents=incidents, error=error)
@@ -213,12 +213,3 @@ def _by_its_process(event: Event, file: JobFile, per_host: int) -> Event:
         return event if event.rank == file.rank else replace(event, rank=file.rank)
     foreign = file.local_rank is not None and event.rank is not None and event.rank % per_host != file.local_rank
     return replace(event, rank=None) if foreign and not file.is_copy else event
-
-
-def _other_error(reads: Sequence[SourceEvents]) -> str | None:
-    """Return the error of a process that failed by itself, and not of memory."""
-    for read in reads:
-        ending = find_log_ending(read.last) if read.last else None
-        if ending is not None and not ending.speaks_of_memory and not ending.survived and not any(echo in ending.text for echo in _ECHOES):
-            return ending.text
-    return None

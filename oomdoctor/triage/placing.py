@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from oomdoctor.ingest.runs import stem_of
+from oomdoctor.ingest.runs import stem_of, unrotated
 from oomdoctor.knowledge.pattern import fragments
 from oomdoctor.knowledge.records.layout import LayoutRecord
 from oomdoctor.triage.listing import ARCHIVES, ListedFolder
@@ -61,6 +61,8 @@ class Layouts:
         if path.endswith(ARCHIVES):
             return _key(ARCHIVE, path), PlacedFile(file, ARCHIVE)
         known = self.facts(path)
+        if known is None and (whole := unrotated(path)) != path:
+            known = self.facts(whole)
         if known is None:
             if beside:
                 return _key("torchrun", folder), PlacedFile(file, BESIDE)

@@ -10,10 +10,14 @@ SCHEMA = "oomdoctor/triage/v1"
 GROUPING_VERSION = 2
 """Raised with every change of what a fingerprint or a campaign is made of; rows keep the version that they were grouped by."""
 
+RECORD_ONLY = "record"
+"""The layout of a job of which no log is at hand, and only the scheduler's record tells."""
+
 Failed = Literal["yes", "possible", "no", "unread"]
 """Whether memory failed; `unread`: nothing of the job could be read, so nobody knows."""
 Retry = Literal["stop", "smaller", "more-memory", "other-node", "retry", "unknown"]
 """What a restart needs: nothing helps as it is, less at once, more host memory, another node, nothing, nobody knows."""
+DaySource = Literal["record", "log", "file"]
 Contradiction = Literal["ended-well", "not-ended", "host-memory", "other-node"]
 """What a record says of a job whose log shows a failure of memory: it ended with status 0, it has not ended, the host killed it for its
 memory while the log tells of a card's, it ran on other nodes."""
@@ -47,7 +51,11 @@ class JobRow(Struct, frozen=True, kw_only=True):
     started: int | None = None
     ended: int | None = None
     day: str | None = None
-    """The day on which it ended, YYYY-MM-DD; from the newest file where no record tells."""
+    """The day on which it ended, YYYY-MM-DD in UTC."""
+    day_source: DaySource | None = None
+    """What tells when it ended: the scheduler's record, the last lines of its logs, or only the dates of its files."""
+    zone: str | None = None
+    """The zone that the line names, as UTC or +08:00; null where it names none and was read as UTC."""
     nodes: tuple[str, ...] = ()
     node: str | None = None
     """The node of the first failure."""
@@ -57,6 +65,8 @@ class JobRow(Struct, frozen=True, kw_only=True):
     """The start that failed first of memory; the last one where none did."""
     attempts: int = 1
     files: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    """Where else it was met: copies of its files, exports of them, files that have been moved since."""
     bytes: int = 0
     """Of all files, as they lie."""
     read_bytes: int = 0

@@ -11,6 +11,7 @@ from msgspec import Struct
 from oomdoctor.ingest.compression import compression
 from oomdoctor.ingest.encodings import NOT_TEXT, is_binary
 from oomdoctor.ingest.streams import Opened, Unreadable, open_bytes, open_path, read_beginning
+from oomdoctor.opening import open_descriptor
 from oomdoctor.triage.elsewhere.downloads import where
 from oomdoctor.triage.exports import error_file_text, join_pieces
 from oomdoctor.triage.log_file import LogFile
@@ -41,7 +42,7 @@ def read_text(file: LogFile) -> FileText:
     if file.size > LARGE:
         return FileText(None, as_it_lies=_is_plain(file.path))
     try:
-        handle = os.open(where(file.path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        handle = open_descriptor(where(file.path))
     except (OSError, ValueError) as why:
         return FileText(b"", str(getattr(why, "strerror", None) or why).lower())
     try:
@@ -94,6 +95,25 @@ def _unpacked(opened: Opened | Unreadable) -> FileText:
 def read_start(path: str) -> bytes:
     """Return the first bytes of a file, unpacked; nothing where it cannot be read."""
     return read_beginning(where(path), _START)
+
+
+def read_first(file: LogFile) -> bytes:
+    """Return the first bytes of a file as they lie; nothing where it cannot be read."""
+    try:
+        with open(where(file.path), "rb") as log:
+            return log.read(_START)
+    except OSError:
+        return b""
+
+
+def read_end(file: LogFile) -> bytes:
+    """Return the last bytes of a file as they lie; nothing where it cannot be read."""
+    try:
+        with open(where(file.path), "rb") as log:
+            log.seek(max(0, file.size - _START))
+            return log.read(_START)
+    except OSError:
+        return b""
 
 
 def lines_of(path: str) -> Iterator[bytes]:

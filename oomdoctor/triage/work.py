@@ -6,7 +6,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 from msgspec.structs import replace
 
@@ -16,21 +16,23 @@ from oomdoctor.findings.derived import derived
 from oomdoctor.findings.facts import log_facts
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.layout import EXPORTS, LAYOUTS, ExportRecord
-from oomdoctor.parse.progress import has_trained
+from oomdoctor.reading.progress import has_trained
 from oomdoctor.triage.archives import archive_families
 from oomdoctor.triage.assembly import assemble
 from oomdoctor.triage.elsewhere.loki_answer import entries_in, is_answer
 from oomdoctor.triage.exports import ExportReader
 from oomdoctor.triage.fingerprint import campaign, config_key, fingerprint, group_of, is_held_by_others
 from oomdoctor.triage.job import Attempt, Job, JobFile
+from oomdoctor.triage.line_times import LineTime, stated_time
 from oomdoctor.triage.log_file import LogFile, PlacedFile, inputs_key
 from oomdoctor.triage.outcome import AttemptOutcome, JobReader
 from oomdoctor.triage.placing import ARCHIVE, Layouts
 from oomdoctor.triage.policy.restart import FailedStart, retry_of
-from oomdoctor.triage.row import JobRow, Retry, UnreadFile
+from oomdoctor.triage.row import RECORD_ONLY, DaySource, JobRow, Retry, UnreadFile
 from oomdoctor.triage.scheduler.contradictions import contradictions
 from oomdoctor.triage.scheduler.record import JobRecord
 from oomdoctor.triage.scheduler.records import Records
+from oomdoctor.triage.store.identity import JobNames, names_of, names_of_exported, stem_of_export
 from oomdoctor.triage.store.quiet_logs import QuietLogs
 from oomdoctor.triage.texts import lines_of, read_start, read_text
 
@@ -40,6 +42,9 @@ except ImportError:  # not on every system
     pwd = None  # type: ignore[assignment]
 
 _TEXT = 300
+_LINES = (".jsonl", ".ndjson")
+_ROWS = re.compile(rb'\{"job":"[^"\n]+","native":"[^"\n]*","layout":"')
+"""How a file of rows begins that triage wrote itself: what it says of jobs is no log of theirs."""
 _NOT_WHOLE = "its middle was not read: it is larger than is held of a job"
 _HOST_NAME = re.compile(r"(?!localhost)[A-Za-z][\w-]{0,62}(?:\.[\w.-]{1,120})?")
 _VERSIONS = {"log.torch_version": "torch", "log.cuda_version": "cuda", "log.driver_version": "driver", "log.card": "card"}
@@ -58,16 +63,26 @@ class Worker:
         self._pack = pack
         self._tells_settings = tells_settings
         self._layouts = Layouts(list(pack.records(LAYOUTS)))
-        self._exports = ExportReader(list(pack.records(EXPORTS)))
+        exports = list(pack.records(EXPORTS))
+        self._exports = ExportReader(exports)
+        self._of_stores = frozenset(record.id for record in exports)
         self._reader = JobReader(pack)
         self._redact = redact
         self._records = records
         self._tool, self._rules = tool, rules
 
-    def rows(self, family: str, files: Sequence[PlacedFile], quiet: QuietLogs | None = None) -> Iterator[JobRow]:
-        """Yield a row for each job in files that are looked at together; logs that were quiet are read on from where they were."""
+    def rows(self, family: str, files: Sequence[PlacedFile], quiet: QuietLogs | None = None) -> Iterator[tuple[JobRow, JobNames]]:
+        """Yield a row for each job in files that are looked at together, with what it is known by.
+
+        Logs that were quiet are read on from where they were.
+        """
         for job in self.jobs(family, files):
-            yield self.judged(job, quiet=quiet)[0]
+            row, outcome = self.judged(job, quiet=quiet)
+            marks = [(read.mark, read.ended is not None) for read in outcome.reads if read.mark is not None]
+            if job.layout in self._of_stores:
+                yield row, names_of_exported(job, marks)
+            else:
+                yield row, names_of(row, record_name(job.layout, job.family, job.native), marks, job.part_of)
 
     def jobs(self, family: str, files: Sequence[PlacedFile]) -> Iterator[Job]:
         """Yield the jobs of files that are looked at together."""
@@ -75,6 +90,8 @@ class Worker:
             only = files[0]
             if only.layout == ARCHIVE:
                 yield from self._of_archive(family, only.file)
+                return
+            if only.path.endswith(_LINES) and _ROWS.match(read_start(only.path)):
                 return
             export, lines = self._export(only)
             if export is not None:
@@ -95,14 +112,21 @@ class Worker:
 
     def _of_export(self, family: str, placed: PlacedFile, record: ExportRecord, lines: Lines) -> Iterator[Job]:
         """Yield the jobs in an export, each with its own lines."""
-        stem = os.path.basename(placed.path).split(".")[0]
-        for native, text in self._exports.jobs(record, lines, stem):
+        for native, text in self._exports.jobs(record, lines, stem_of_export(placed.path)):
             file = placed.file if text.is_whole else replace(placed.file, problem=_NOT_WHOLE)
-            piece = JobFile(file=file, node=text.labels.node, text=text.data)
+            piece = JobFile(file=file, node=text.labels.node, ended=text.ended, text=text.data)
             yield Job(
                 family=family, layout=record.id, native=native, folder=os.path.dirname(placed.path), name=text.labels.name or native,
-                user=text.labels.user, attempts=(Attempt(number=0, streams=((piece,),)),),
+                user=text.labels.user, part_of=self._pods_job(native, text.labels.namespace),
+                attempts=(Attempt(number=0, streams=((piece,),)),),
             )  # fmt: skip
+
+    def _pods_job(self, native: str, namespace: str | None) -> tuple[str, ...]:
+        """Return what records call the job of a pod out of an export: as kubelet's folder of the pod would tell."""
+        if namespace is None:
+            return ()
+        known = self._layouts.facts(f"/var/log/pods/{namespace}_{native}_{'0' * 8}/main/0.log")
+        return (f"{namespace}/{native if known is None else known[1].get('job', native)}",)
 
     def _unwrapped(self, job: Job) -> Job:
         """Return a job whose files are lines of JSON with their text."""
@@ -116,8 +140,10 @@ class Worker:
         record = self._exports.record_of(text.data) if text.data else None
         if record is None or text.data is None:
             return piece
-        joined = "".join(line.text for line in self._exports.lines(record, text.data.split(b"\n")))
-        return replace(piece, text=joined.encode("utf-8", "replace"))
+        lines = list(self._exports.lines(record, text.data.split(b"\n")))
+        told = next((line.time for line in reversed(lines) if line.time is not None), None)
+        joined = "".join(line.text for line in lines)
+        return replace(piece, text=joined.encode("utf-8", "replace"), ended=None if told is None else stated_time(told))
 
     def _of_archive(self, family: str, file: LogFile) -> Iterator[Job]:
         """Yield the jobs whose files are members of an archive."""
@@ -139,8 +165,7 @@ class Worker:
         if row.memory_failure in ("yes", "possible") and chosen.incidents and row.evidence == "log":
             row = self._with_failure(row, job, chosen, [other for other in outcomes if other is not chosen])
         elif row.memory_failure == "yes":
-            whose = campaign(row.user, job.submitted_in, row.name, job.folder, job.native)
-            row = replace(row, campaign=whose, fingerprint=row.kind, group=f"{row.kind}-{whose}", retry="more-memory")
+            row = _by_record(row, campaign(row.user, job.submitted_in, row.name, job.folder, job.native))
         return replace(row, contradictions=contradictions(row, records)), chosen
 
     def _plain_row(self, job: Job, outcomes: Sequence[AttemptOutcome], chosen: AttemptOutcome) -> JobRow:
@@ -151,7 +176,7 @@ class Worker:
         ]
         unread = all(attempt.is_unread for attempt in outcomes)
         failed = verdict.memory_failure
-        newest = max((file.modified for file in files), default=0)
+        ended, source, zone = _ended(outcomes, files)
         error = chosen.error
         return JobRow(
             job=job.key,
@@ -173,8 +198,10 @@ class Worker:
             survived=verdict.survived,
             recovered=failed == "yes" and not outcomes[-1].failed and chosen is not outcomes[-1],
             error=None if error is None else self._redact(error)[:_TEXT],
-            ended=newest // 10**9 or None,
-            day=_day(newest // 10**9) if newest else None,
+            ended=ended,
+            day=None if ended is None else _day(ended),
+            day_source=source,
+            zone=zone,
             tool=self._tool,
             rules=self._rules,
             key=inputs_key(files),
@@ -239,6 +266,19 @@ class Worker:
         return self._records.of(record_name(job.layout, job.family, job.native))
 
 
+def _ended(outcomes: Sequence[AttemptOutcome], files: Sequence[LogFile]) -> tuple[int | None, DaySource | None, str | None]:
+    """Return when a job ended, what tells it, and the zone that is named: its newest line, else its newest file."""
+    told = max((read.ended for attempt in outcomes for read in attempt.reads if read.ended is not None), key=_seconds, default=None)
+    if told is not None:
+        return told.seconds, "log", told.zone
+    newest = max((file.modified for file in files), default=0)
+    return (newest // 10**9, "file", "UTC") if newest else (None, None, None)
+
+
+def _seconds(time: LineTime) -> int:
+    return time.seconds
+
+
 def _shortened(text: str) -> str:
     """Return the beginning of a message, with a mark where it goes on."""
     return text if len(text) <= _TEXT else text[: _TEXT - 1].rstrip() + "…"
@@ -247,6 +287,20 @@ def _shortened(text: str) -> str:
 def record_name(layout: str, family: str, native: str) -> str:
     """Return the name by which records know a job; of `family` what stands behind it does not matter."""
     return family.split("\t")[1] if layout == "kubernetes-pod" else native
+
+
+def row_of_record(records: Sequence[JobRecord], *, tool: str, rules: str) -> JobRow:
+    """Return the row of a job of which no log is at hand: out of memory, says the scheduler."""
+    name = records[0].job
+    native = name.rpartition("/")[2]
+    bare = JobRow(job=f"{RECORD_ONLY}\t{name}", native=native, layout=RECORD_ONLY, tool=tool, rules=rules, scanned_at=int(time.time()))
+    row = _with_record(bare, records)
+    return _by_record(row, campaign(row.user, name.rpartition("/")[0], row.name, "", native))
+
+
+def _by_record(row: JobRow, whose: str) -> JobRow:
+    """Return a row of a failure that only a record shows, with those that are the same."""
+    return replace(row, campaign=whose, fingerprint=row.kind, group=f"{row.kind}-{whose}", retry="more-memory")
 
 
 def _with_texts(job: Job, texts: Mapping[str, bytes]) -> Job:
@@ -278,6 +332,8 @@ def _with_record(row: JobRow, records: Sequence[JobRecord]) -> JobRow:
         started=first.started,
         ended=first.ended or row.ended,
         day=_day(first.ended) if first.ended else row.day,
+        day_source="record" if first.ended else row.day_source,
+        zone=None if first.ended else row.zone,
         nodes=nodes,
         node=first.nodes[0] if first.out_of_memory and first.nodes else row.node,
         gpu_seconds_lost=_lost(row, first),
@@ -368,4 +424,9 @@ def _user(files: Sequence[LogFile]) -> str | None:
 
 
 def _day(seconds: int) -> str:
-    return time.strftime("%Y-%m-%d", time.gmtime(seconds))
+    return _day_of_number(seconds // 86_400)
+
+
+@lru_cache(maxsize=512)
+def _day_of_number(number: int) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(number * 86_400))

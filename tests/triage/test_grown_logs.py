@@ -48,7 +48,7 @@ def rows(folder: Path, quiet: QuietLogs) -> list[JobRow]:
     for listed in list_folders([str(folder)]):
         for family, placed in layouts.place(listed):
             families.setdefault(family, []).append(placed)
-    return [replace(row, scanned_at=0) for family, files in sorted(families.items()) for row in worker().rows(family, files, quiet)]
+    return [replace(row, scanned_at=0) for family, files in sorted(families.items()) for row, _ in worker().rows(family, files, quiet)]
 
 
 def grown(beginning: bytes, appended: Iterable[bytes]) -> None:

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from oomdoctor.api.fleet.merge import merge
 from oomdoctor.api.fleet.triage import triage
+from oomdoctor.triage.row import JobRow
 from oomdoctor.triage.scheduler.record import JobRecord
 from oomdoctor.triage.scheduler.records import Records, keep_records
+from oomdoctor.triage.scheduler.sacct import node_names
 from oomdoctor.triage.store.parts import Parts
 
 UID = "7e9d1c60-53f2-4d0b-9a51-1f6f0e7a2b11"
@@ -126,6 +129,8 @@ BAD: dict[str, str] = {
     "what is neither table nor JSON": "hello\nworld\n",
     "JSON of something else": '{"jobs": [{"job_id": "x"}]}\n',
     "JSON that is cut off": listed(pod())[:200],
+    "an empty file": "",
+    "a table without jobs": SACCT.splitlines()[0] + "\n",
     "objects within objects without end": '{"items":' * 50_000,
 }
 
@@ -162,3 +167,52 @@ def test_a_record_that_contradicts_the_log_is_named_in_the_row(
     (row,) = Parts(result.folder).rows()
     assert row.contradictions == told
     assert result.fleet.contradicted == bool(told)
+
+
+NONE_ASSIGNED = ["None assigned", "(null)", "Unknown", "N/A", ""]
+
+
+@pytest.mark.parametrize("written", NONE_ASSIGNED)
+def test_a_job_that_had_no_node_has_none(written: str) -> None:
+    assert list(node_names(written)) == []
+
+
+def triaged(root: Path, logs: dict[str, str], records: dict[str, str]) -> list[JobRow]:
+    for name, text in (logs | records).items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    given = [str(root / name) for name in records]
+    return sorted(
+        Parts(triage([str(root / "logs")], redact=str, store=str(root / "store"), records=given).folder).rows(), key=lambda row: row.native
+    )
+
+
+def test_a_job_that_the_scheduler_says_was_killed_is_a_row_without_a_log(tmp_path: Path) -> None:
+    unlogged, logged = triaged(tmp_path, {"logs/fit-771235.out": OOM}, {"sacct.psv": SACCT})
+    assert (unlogged.native, unlogged.user, unlogged.nodes, unlogged.files) == ("771234", "u7", ("n1", "n2"), ())
+    assert (unlogged.memory_failure, unlogged.evidence, unlogged.kind, unlogged.retry) == ("yes", "sacct", "host-oom", "more-memory")
+    assert logged.native == "771235"
+
+
+def test_a_log_that_is_found_later_takes_the_place_of_the_record(tmp_path: Path) -> None:
+    triaged(tmp_path, {"logs/fit-771235.out": OOM}, {"sacct.psv": SACCT})
+    found, _ = triaged(tmp_path, {"logs/fit-771234.out": "step 1\n"}, {"sacct.psv": SACCT})
+    assert (found.native, found.memory_failure, found.evidence, len(found.files)) == ("771234", "yes", "sacct", 1)
+
+
+def test_a_pod_that_was_killed_is_a_row_without_a_log(tmp_path: Path) -> None:
+    unlogged, _ = triaged(tmp_path, {"logs/x.log": "step 1\n"}, {"pods.json": listed(pod(reason="OOMKilled"))})
+    assert (unlogged.native, unlogged.evidence, unlogged.node) == ("fit-x7k2p", "pod", "n4")
+
+
+def test_a_job_that_ended_otherwise_is_no_row_without_a_log(tmp_path: Path) -> None:
+    records = SACCT.replace("OUT_OF_MEMORY|0:125", "FAILED|1:0")
+    assert [row.native for row in triaged(tmp_path, {"logs/fit-771235.out": OOM}, {"sacct.psv": records})] == ["771235"]
+
+
+def test_stores_are_merged_with_their_jobs_without_a_log(tmp_path: Path) -> None:
+    triaged(tmp_path / "one", {"logs/fit-771235.out": OOM}, {"sacct.psv": SACCT})
+    triaged(tmp_path / "two", {"logs/fit-771234.out": "step 1\n"}, {})
+    stores = [str(tmp_path / name / "store") for name in ("one", "two")]
+    merged = list(Parts(merge(stores, into=str(tmp_path / "all")).folder).rows())
+    assert sorted((row.native, len(row.files)) for row in merged) == [("771234", 1), ("771235", 1)]

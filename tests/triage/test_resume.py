@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from oomdoctor.triage.store.parts import Parts
 OOM = "Traceback (most recent call last):\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate {size}.00 GiB.\n"
 WELL = "step 10 loss 2.1\nstep 20 loss 1.9\nTraining completed.\n"
 JOBS = 90
+TRIES = 10
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals to a process group")
 
@@ -89,11 +91,25 @@ def test_what_was_done_before_a_kill_is_not_read_again(logs: Path, tmp_path: Pat
 
 
 def test_ctrl_c_leaves_whole_parts_and_status_130(logs: Path, undisturbed: list[object], tmp_path: Path) -> None:
-    assert stop(start(logs, tmp_path), tmp_path, 10, signal.SIGINT) == 130
+    for _ in range(TRIES):
+        if stop(start(logs, tmp_path), tmp_path, 10, signal.SIGINT) == 130:
+            break
+        shutil.rmtree(tmp_path / "parts")  # on a busy machine a triage can be done before it is told to stop
+    else:
+        pytest.fail("no triage was stopped before its end")
     kept = {str(row) for row in rows(tmp_path)}
     assert kept <= set(map(str, undisturbed))
     triage([str(logs)], redact=str, store=str(tmp_path))
     assert rows(tmp_path) == undisturbed
+
+
+def test_the_processes_of_a_triage_end_with_the_one_that_leads(logs: Path, tmp_path: Path) -> None:
+    process = start(logs, tmp_path)
+    while process.poll() is None and not list(tmp_path.glob("parts/*.rows")):
+        time.sleep(0.002)
+    process.kill()
+    process.communicate(timeout=60)  # whoever is left holds its standard error open
+    triage([str(logs)], redact=str, store=str(tmp_path))
 
 
 def test_a_second_triage_in_the_same_store_says_so(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,10 +120,9 @@ def test_a_second_triage_in_the_same_store_says_so(logs: Path, tmp_path: Path, m
 
 def test_an_unchanged_store_is_not_read_and_says_the_same(logs: Path, tmp_path: Path) -> None:
     first = triage([str(logs)], redact=str, store=str(tmp_path))
-    for path in tmp_path.glob("parts/*.rows"):
-        path.chmod(0)
-        path.write_bytes(b"")  # a look at it would lose rows
+    whole = (tmp_path / "parts/whole.json").stat()
     second = triage([str(logs)], redact=str, store=str(tmp_path))
+    assert (tmp_path / "parts/whole.json").stat() == whole  # it is written anew where anything is read
     assert (second.read, second.files, second.fleet) == (0, first.files, first.fleet)
 
 

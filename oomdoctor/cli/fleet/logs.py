@@ -12,6 +12,7 @@ from oomdoctor import __version__
 from oomdoctor.api.fleet.merge import merge as merge_stores
 from oomdoctor.api.fleet.triage import TriageResult
 from oomdoctor.api.fleet.triage import triage as triage_logs
+from oomdoctor.cli.fleet.window_options import window_options
 from oomdoctor.cli.options import EXIT_ZERO, RULES, STORE, format_option, language_option
 from oomdoctor.cli.output import complain, locale_language, show, write
 from oomdoctor.cli.progress import FileProgress
@@ -23,6 +24,7 @@ from oomdoctor.report.wire.fleet.summary import convert_fleet
 from oomdoctor.report.wording.triage import READING, SHARD_DONE
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.triage.store.export import write_rows
+from oomdoctor.triage.window import TimeWindow, span_of
 
 _MOST_PROCESSES = 256
 _FOLDER = "logs"
@@ -77,6 +79,8 @@ def _shard(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     callback=_shard,
     help="Do the I-th of N equal parts of the work, I from 0; the shards may share a --store. Then: oomdoctor triage merge.",
 )
+@click.option("--keep", metavar="SPAN", help="Drop rows of jobs that ended longer ago (90d); their logs are not read again.")
+@window_options
 @click.option("--refresh", is_flag=True, help="Read everything again, changed or not.")
 @FORMAT
 @language_option()
@@ -93,6 +97,8 @@ def logs(
     engine: Literal["local", "ray"],
     address: str | None,
     shard: tuple[int, int] | None,
+    keep: str | None,
+    window: TimeWindow,
     refresh: bool,
     format_: str,
     lang: str | None,
@@ -128,6 +134,8 @@ def logs(
             address=address,
             refresh=refresh,
             shard=shard,
+            window=window,
+            keep=None if keep is None else span_of(keep, "--keep"),
             progress=progress.show,
         )
     finally:
@@ -145,7 +153,7 @@ def _tell(result: TriageResult, output: str | None, format_: str, lang: str | No
     """Write the rows and the screen."""
     complain(result.problems)
     if output is not None:
-        write_rows(result.folder, output)
+        write_rows(result.folder, output, result.fleet.window)
     wording = Wording(lang or locale_language(os.environ))
     if format_ == "json":
         write(json_text(convert_fleet(result.fleet, result.known, wording)), None)

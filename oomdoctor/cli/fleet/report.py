@@ -8,20 +8,23 @@ import click
 
 from oomdoctor import __version__
 from oomdoctor.api.fleet.show import show_fleet
-from oomdoctor.api.fleet.stores import last_store
+from oomdoctor.cli.fleet.opening import open_store
+from oomdoctor.cli.fleet.window_options import window_options
 from oomdoctor.cli.options import RULES, STORE, language_option, output_option
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.report.triage.fleet_page import compose
 from oomdoctor.report.wording.wording import Wording
+from oomdoctor.triage.window import TimeWindow
 
 
 @click.command()
 @click.option("--html", "as_html", is_flag=True, help="A page in one file, with drawings; else Markdown.")
 @output_option("report")
 @STORE
+@window_options
 @language_option()
 @RULES
-def report(as_html: bool, output: str | None, store: str | None, lang: str | None, rules: str | None) -> None:
+def report(as_html: bool, output: str | None, store: str | None, window: TimeWindow, lang: str | None, rules: str | None) -> None:
     """Write the last triage as one report: days, nodes, and a part for each group with its jobs and a message to its user."""
-    document = compose(show_fleet(last_store(store), rules=rules), Wording(lang or locale_language(os.environ)), __version__)
-    write(show(document, "html" if as_html else "markdown", to_terminal=output is None), output)
+    document = compose(show_fleet(open_store(store), window=window, rules=rules), Wording(lang or locale_language(os.environ)), __version__)
+    write(show(document, "html" if as_html else "markdown", to_terminal=output is None, only_keys=True), output)

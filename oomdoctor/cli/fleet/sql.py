@@ -11,7 +11,7 @@ from msgspec.json import encode
 from oomdoctor.api.fleet.query import SECONDS, query
 from oomdoctor.api.fleet.stores import last_store
 from oomdoctor.cli.options import STORE, format_option, output_option
-from oomdoctor.cli.output import show, write
+from oomdoctor.cli.output import complain, show, write
 from oomdoctor.report.document import Cell, Document, Table
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.triage.store.sql import Answer
@@ -43,6 +43,7 @@ def sql(question: str, rows: str | None, store: str | None, timeout: float, form
       oomdoctor triage sql "SELECT node, count(*) AS n FROM jobs WHERE memory_failure = 'yes' GROUP BY node ORDER BY n DESC"
     """
     answer = query(question, store=None if rows is not None else last_store(store), rows=rows, seconds=timeout)
+    complain(answer.problems)
     forms = {"json": _json, "csv": _csv}
     write(forms[format_](answer) if format_ in forms else _table(answer, format_, is_shown=output is None), output)
 

@@ -10,12 +10,14 @@ from oomdoctor.cli.options import SuggestingGroup
 
 _MODULES = {
     "logs": "logs",
+    "mails": "people",
     "merge": "logs",
     "metrics": "watching",
     "notify": "watching",
     "report": "report",
     "show": "show",
     "sql": "sql",
+    "users": "people",
     "warnings": "watching",
 }
 """Command -> the module that it stands in."""

@@ -29,7 +29,7 @@ _LONGEST = 1000
 def verdict(logs: tuple[str, ...], before: tuple[str, ...], exit_codes: str, format_: str, lang: str | None, rules: str | None) -> None:
     """Say in one line whether a restart of a job can get past its memory failure, and end with a status that a launcher understands.
 
-    LOGS are all logs of one job, or its folder.
+    LOGS are all logs of one job, or its folder, or - for standard input.
 
     \b
     Exit status:

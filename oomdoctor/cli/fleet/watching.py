@@ -6,9 +6,10 @@ import os
 
 import click
 
-from oomdoctor.api.fleet.stores import last_store
 from oomdoctor.api.fleet.sums import sum_up
 from oomdoctor.api.fleet.webhook import post_json
+from oomdoctor.cli.fleet.opening import open_store
+from oomdoctor.cli.fleet.window_options import window_options
 from oomdoctor.cli.options import STORE, language_option, output_option
 from oomdoctor.cli.output import locale_language, write
 from oomdoctor.report.triage.exposition import exposition
@@ -16,42 +17,54 @@ from oomdoctor.report.triage.messages import alerts, slack_message
 from oomdoctor.report.triage.warning_lines import warning_lines
 from oomdoctor.report.wire.encode import json_text
 from oomdoctor.report.wording.wording import Wording
+from oomdoctor.triage.store.told import note_told, told_until
+from oomdoctor.triage.window import TimeWindow
 
 _FORMS = {"slack": slack_message, "alertmanager": alerts}
 
 
 @click.command()
 @STORE
+@window_options
 @output_option("figures")
-def metrics(store: str | None, output: str | None) -> None:
-    """Write the figures of the last triage for Prometheus: `--output /var/lib/node_exporter/oomdoctor.prom`, put there whole."""
-    write(exposition(sum_up(last_store(store))), output)
+def metrics(store: str | None, window: TimeWindow, output: str | None) -> None:
+    """Write the figures of the last triage for Prometheus: `--output /var/lib/node_exporter/oomdoctor.prom`, put there whole.
+
+    Without --since a failure counts as long as its row is kept; with --since 24h an alert ends when the failures do.
+    """
+    write(exposition(sum_up(open_store(store), window)), output)
 
 
 @click.command()
 @STORE
+@window_options
 @output_option("lines")
 @language_option()
-def warnings(store: str | None, output: str | None, lang: str | None) -> None:
+def warnings(store: str | None, window: TimeWindow, output: str | None, lang: str | None) -> None:
     """Write who submits again and again what cannot work as it is: user, name, jobs, what to do; tabs between. For job_submit.lua."""
-    write(warning_lines(sum_up(last_store(store)).fleet, Wording(lang or locale_language(os.environ))), output)
+    write(warning_lines(sum_up(open_store(store), window).fleet, Wording(lang or locale_language(os.environ))), output)
 
 
 @click.command()
 @click.option("--for", "for_", type=click.Choice(list(_FORMS)), required=True, help="Who takes the message.")
 @click.option("--post", metavar="URL", envvar="OOMDOCTOR_WEBHOOK", help="Send it there (or $OOMDOCTOR_WEBHOOK); else it is printed.")
 @STORE
+@window_options
 @language_option()
-def notify(for_: str, post: str | None, store: str | None, lang: str | None) -> None:
+def notify(for_: str, post: str | None, store: str | None, window: TimeWindow, lang: str | None) -> None:
     """Tell of the groups that are new to the last triage or came back: once after each triage, and nothing where there are none.
 
-    Without --post nothing is sent anywhere.
+    Without --post nothing is sent anywhere. What cannot be sent is sent the next time, with what is new since then.
     """
-    news = sum_up(last_store(store)).news
+    kept = open_store(store)
+    sums = sum_up(kept, window)
+    wording = Wording(lang or locale_language(os.environ))
+    news = sums.news if post is None else sums.news_since(told_until(kept, sums.known, post))
     if not news:
         return
-    text = json_text(_FORMS[for_](news, Wording(lang or locale_language(os.environ))))
+    text = json_text(_FORMS[for_](news, wording))
     if post is None:
         write(text, None)
         return
     post_json(post, text)
+    note_told(kept, sums.known, post)

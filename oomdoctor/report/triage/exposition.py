@@ -40,6 +40,8 @@ def _lines(sums: FleetSums) -> Iterator[str]:
     )
     yield from _metric("gpu_seconds_lost", "GPU time of jobs that died of memory, in seconds.", [({}, fleet.gpu_seconds_lost)])
     yield from _metric("unreadable_files", "Files that could not be read.", [({}, fleet.unreadable_files)])
+    if fleet.window.since is not None:
+        yield from _metric("triage_window_start_timestamp_seconds", "Jobs that ended since then are counted.", [({}, fleet.window.since)])
     if sums.ended is not None:
         yield from _metric("triage_last_run_timestamp_seconds", "When the last run ended.", [({}, sums.ended)])
 

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from oomdoctor.api.fleet.show import FleetShown, GroupShown
 from oomdoctor.report.document import Block, CountBars, CountGrid, Counts, Document, Facts, Folded, Heading, Quote, Row
-from oomdoctor.report.triage.group_page import addressed, facts, jobs, message
+from oomdoctor.report.triage.group_page import addressed, facts, jobs
 from oomdoctor.report.triage.group_words import failure_of, news, when, whose
 from oomdoctor.report.triage.screen import headline, left_open, nodes, regressions, table
+from oomdoctor.report.triage.user_message import message
+from oomdoctor.report.triage.user_table import user_lines, user_table
 from oomdoctor.report.wording import triage as texts
 from oomdoctor.report.wording.phrases import bare
 from oomdoctor.report.wording.wording import Wording
@@ -17,6 +19,7 @@ from oomdoctor.triage.groups import Fleet
 _TABLE = 8
 _JOBS = 1000
 _NODES = 24
+_USERS = 40
 _TIMES = 45
 """More days than these are drawn as stretches of several days."""
 
@@ -28,6 +31,7 @@ def compose(shown: FleetShown, wording: Wording, version: str) -> Document:
     if fleet.failed:
         times = _stretches(sorted(fleet.jobs_by_day))
         blocks += [_by_day(fleet, times, wording), *nodes(fleet, wording), _by_node(fleet, times, wording)]
+        blocks.append(user_table(user_lines(fleet)[:_USERS], wording))
         blocks += [Heading(wording.say(texts.GROUPS)), table(fleet, shown.known, wording, _TABLE)]
         blocks.append(Heading(wording.count(texts.ALL_GROUPS, len(fleet.groups))))
         blocks += (_group(group, wording) for group in shown.groups)

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
+from oomdoctor.advice.known_bugs import bug_heading
 from oomdoctor.api.fleet.show import GroupShown
 from oomdoctor.report.diagnosis.compose import compose as compose_diagnosis
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Style
-from oomdoctor.report.safety.sanitize import clean_line
-from oomdoctor.report.triage.group_words import failure_of, named, news, restart_of, when
+from oomdoctor.report.triage.group_words import LONGEST_ID, failure_of, named, news, restart_of, when
+from oomdoctor.report.triage.user_message import message
+from oomdoctor.report.wording import bugs as bug_texts
 from oomdoctor.report.wording import triage as texts
 from oomdoctor.report.wording.phrases import bare
 from oomdoctor.report.wording.wording import Wording
-from oomdoctor.triage.row import JobRow
+from oomdoctor.triage.row import RECORD_ONLY, JobRow
 
 _HOUR = 3600
 _LISTED = 40
-_IN_MESSAGE = 5
-_ID = 24
-"""Of a job's id so much is shown: that of a container has 64 characters."""
 _TIGHT = 1
 
 
@@ -27,8 +27,11 @@ def compose(shown: GroupShown, wording: Wording, version: str) -> Document:
     example = shown.group.example
     title = wording.say(texts.GROUP, n=shown.number, what=failure_of(example, wording))
     blocks: list[Block] = [Paragraph((Span(f"{title}{wording.stop}", Style.BAD),)), facts(shown, wording)]
+    if shown.ended is not None:
+        told = wording.say(texts.OF_TRIAGE, time=time.strftime("%Y-%m-%d %H:%M", time.gmtime(shown.ended)), store=shown.store)
+        blocks.append(Paragraph((Span(told, Style.DIM),)))
     blocks += [Heading(addressed(shown, wording)), Paragraph((Span(message(shown, wording)),))]
-    if shown.diagnosis is None:
+    if shown.diagnosis is None and example.layout != RECORD_ONLY:
         blocks += [Paragraph((Span(wording.say(texts.GONE), Style.DIM),)), Quote(_place(example), example.text or example.kind)]
     blocks.append(jobs(shown, wording, _LISTED))
     if shown.diagnosis is not None:
@@ -58,32 +61,12 @@ def addressed(shown: GroupShown, wording: Wording) -> str:
     return wording.say(texts.MESSAGE if len(shown.group.users) < 2 else texts.MESSAGE_ALL)
 
 
-def message(shown: GroupShown, wording: Wording) -> str:
-    """Return what to write to the user of a group, ready to be copied."""
-    group, example = shown.group, shown.group.example
-    listed = wording.item_comma.join(row.native[:_ID] for row in shown.jobs[:_IN_MESSAGE])
-    if group.jobs > _IN_MESSAGE:
-        listed = wording.say(texts.USERS_MORE, names=listed, n=group.jobs - _IN_MESSAGE)
-    what = failure_of(example, wording)
-    if len(group.users) > 1:
-        place = wording.aside(named(group.nodes, wording)) if group.nodes else ""
-        parts = [wording.say(texts.HELLO_ALL, n=group.jobs, users=len(group.users), place=place, what=what, jobs=listed)]
-    else:
-        name = wording.aside(named(group.names, wording)) if group.names else ""
-        parts = [wording.count(texts.HELLO, group.jobs, jobs=listed, name=name, what=what)]
-    if example.text:
-        parts.append(wording.sentence(wording.say(texts.SAYS, text=clean_line(example.text, 300))))
-    fix = next((fix.title for finding in shown.diagnosis.findings for fix in finding.fixes), None) if shown.diagnosis is not None else None
-    help_ = wording.say(fix) if fix is not None else restart_of(group, wording)
-    if help_:
-        parts.append(wording.sentence(wording.say(texts.TRY, fix=bare(help_))))
-    return wording.blank.join(parts)
-
-
 def _facts(shown: GroupShown, wording: Wording) -> Iterator[Row]:
     group = shown.group
     yield Row(wording.count(texts.GROUP_JOBS, group.jobs), restart_of(group, wording))
+    bugs = () if shown.diagnosis is None else shown.diagnosis.bugs
     told = (
+        (bug_texts.GROUP, wording.semicolon.join(f"{wording.say(bug_heading(bug))} ({bug.id})" for bug in bugs)),
         (texts.WHO, named(group.users, wording)),
         (texts.NAMES, named(group.names, wording)),
         (texts.WHERE, named(group.nodes, wording)),
@@ -99,7 +82,7 @@ def _facts(shown: GroupShown, wording: Wording) -> Iterator[Row]:
 def _job(row: JobRow, tells_user: bool, wording: Wording) -> Row:
     place = "" if row.first_rank is None else wording.say(texts.RANK, n=row.first_rank)
     note = wording.comma.join(part for part in (row.node, place, row.user if tells_user else "") if part)
-    return Row(row.native[:_ID], _place(row), note)
+    return Row(row.native[:LONGEST_ID], _place(row), note)
 
 
 def _place(row: JobRow) -> str:

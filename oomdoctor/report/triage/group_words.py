@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from oomdoctor.case.event import Kind
 from oomdoctor.report.wording import triage as texts
@@ -10,11 +12,14 @@ from oomdoctor.report.wording.texts import PHASES
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.triage.fingerprint import LEAST_OTHERS
 from oomdoctor.triage.groups import Group
-from oomdoctor.triage.row import JobRow
+from oomdoctor.triage.row import RECORD_ONLY, JobRow
 from oomdoctor.triage.store.known_groups import KnownGroups
 from oomdoctor.units import format_size
 
+LONGEST_ID = 24
+"""Of a job's id so much is shown: that of a container has 64 characters."""
 _NAMED = 2
+_SCHEDULERS = {"sacct": "Slurm", "pod": "Kubernetes", "event": "Kubernetes"}
 _MANY = 3
 """From so many jobs on that failed alike, and none of which a later start got past, a failure is no accident."""
 
@@ -31,6 +36,8 @@ def failure_of(row: JobRow, wording: Wording) -> str:
         parts.append(wording.say(texts.ASKED, size=format_size(row.requested_bytes)))
         if row.free_bytes is not None:
             parts.append(wording.say(texts.FREE, size=format_size(row.free_bytes)))
+    if row.layout == RECORD_ONLY:
+        parts.append(wording.say(texts.ONLY_RECORD, source=_SCHEDULERS.get(row.evidence or "", row.evidence)))
     if row.total_bytes is not None:
         parts.append(wording.say(texts.OF, size=format_size(row.total_bytes)))
     return wording.comma.join(parts)
@@ -48,6 +55,31 @@ def whose(group: Group, wording: Wording) -> str:
     node = next(iter(group.nodes)) if len(group.nodes) == 1 and group.jobs > 1 else None
     parts = [named(group.users, wording), named(group.names, wording), node or ""]
     return " · ".join(part for part in parts if part)
+
+
+def told_apart(groups: Sequence[Group], wording: Wording) -> list[str]:
+    """Return what failed and whose it is of each group; those that would read alike with the node, the folder or the job that differs."""
+    lines = [" · ".join(part for part in (failure_of(group.example, wording), whose(group, wording)) if part) for group in groups]
+    for place_of in (_node, _folder, partial(_job, wording)):
+        alike: dict[str, set[str]] = {}
+        for line, group in zip(lines, groups):
+            alike.setdefault(line, set()).add(place_of(group))
+        lines = [f"{line} · {place}" if len(alike[line]) > 1 and (place := place_of(group)) else line for line, group in zip(lines, groups)]
+    return lines
+
+
+def _node(group: Group) -> str:
+    return next(iter(group.nodes)) if len(group.nodes) == 1 else ""
+
+
+def _folder(group: Group) -> str:
+    """Return the name of the folder in which the log of a group's example lies."""
+    folder = os.path.basename(os.path.dirname(group.example.first_file or next(iter(group.example.files), "")))
+    return f"{folder}/" if folder else ""
+
+
+def _job(wording: Wording, group: Group) -> str:
+    return wording.say(texts.JOB, id=group.example.native[:LONGEST_ID])
 
 
 def named(counts: Mapping[str, int], wording: Wording) -> str:
@@ -75,9 +107,12 @@ def when(days: Sequence[str], wording: Wording) -> str:
 
 def restart_of(group: Group, wording: Wording) -> str:
     """Return what a restart of a job of a group needs: of one that many met alike, no start alone is a cure."""
-    if group.example.retry == "retry" and group.jobs >= _MANY and not group.recovered:
-        return wording.say(texts.COMES_AGAIN)
-    return restart(group.example, wording)
+    return wording.say(texts.COMES_AGAIN) if comes_again(group) else restart(group.example, wording)
+
+
+def comes_again(group: Group) -> bool:
+    """Return whether so many jobs failed alike that a restart alone is no cure."""
+    return group.example.retry == "retry" and group.jobs >= _MANY and not group.recovered
 
 
 def restart(row: JobRow, wording: Wording) -> str:

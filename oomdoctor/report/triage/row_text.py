@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oomdoctor.report.safety.redact import Placeholders
+from oomdoctor.redaction.placeholders import Placeholders
 from oomdoctor.report.safety.sanitize import clean_line
 
 _LONGEST = 1000

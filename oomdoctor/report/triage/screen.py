@@ -6,14 +6,15 @@ from collections.abc import Iterator
 
 from oomdoctor.report.document import Block, Document, Facts, Heading, Paragraph, Row, Span, Style
 from oomdoctor.report.render.bars import spark_line
-from oomdoctor.report.triage.group_words import failure_of, news, restart_of, when, whose
+from oomdoctor.report.triage.group_words import news, restart_of, told_apart, when
 from oomdoctor.report.wording import triage as texts
 from oomdoctor.report.wording.phrases import spans
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.triage.groups import Fleet, Group
-from oomdoctor.triage.nodes import bad_nodes
+from oomdoctor.triage.nodes import BadNode, bad_nodes
 from oomdoctor.triage.regressions import began_on
 from oomdoctor.triage.store.known_groups import KnownGroups
+from oomdoctor.triage.window import TimeWindow, time_text
 from oomdoctor.units import format_share
 
 _GROUPS = 8
@@ -52,9 +53,14 @@ def _headline(fleet: Fleet, wording: Wording) -> Iterator[Span]:
     gap = wording.comma if wording.is_chinese else " "
     jobs = f"{wording.count(texts.JOBS, fleet.jobs)}{gap}{wording.count(texts.IN_FILES, fleet.files)}"
     days = len(fleet.jobs_by_day)
+    if not fleet.window.is_all:
+        yield Span(_window(fleet.window, wording) + wording.colon)
     yield Span(jobs + (wording.comma + wording.count(texts.DAYS, days) if days > 1 else "") + wording.stop + wording.blank)
     if fleet.is_unread:
         yield Span(wording.say(texts.NONE_READ) + wording.stop, Style.WARN)
+        return
+    if not fleet.jobs:
+        yield Span(wording.say(texts.NONE_ENDED) + wording.stop)
         return
     if not fleet.failed:
         yield Span(wording.say(texts.NONE_DIED) + wording.stop, Style.GOOD)
@@ -66,11 +72,20 @@ def _headline(fleet: Fleet, wording: Wording) -> Iterator[Span]:
     yield Span(wording.comma.join(parts) + wording.stop, Style.BAD)
 
 
+def _window(window: TimeWindow, wording: Wording) -> str:
+    """Return of which time the jobs are counted."""
+    if window.since is None:
+        return wording.say(texts.ENDED_BEFORE, until=time_text(window.until or 0))
+    if window.until is None:
+        return wording.say(texts.ENDED_SINCE, since=time_text(window.since))
+    return wording.say(texts.ENDED_BETWEEN, since=time_text(window.since), until=time_text(window.until))
+
+
 def _rows(fleet: Fleet, known: KnownGroups, wording: Wording, most: int) -> Iterator[Row]:
-    for number, group in enumerate(fleet.largest[:most], 1):
+    groups = fleet.largest[:most]
+    for number, (group, value) in enumerate(zip(groups, told_apart(groups, wording)), 1):
         trend = _trend(fleet, group)
         label = f"{number}  {trend} {wording.count(texts.GROUP_JOBS, group.jobs)}".replace("  ", " ")
-        value = " · ".join(part for part in (failure_of(group.example, wording), whose(group, wording)) if part)
         began = began_on(fleet, group)
         time = when(list(group.days), wording) if began is None else wording.say(texts.SINCE, day=began)
         fresh = news(group, known, wording)
@@ -98,15 +113,13 @@ def nodes(fleet: Fleet, wording: Wording) -> Iterator[Block]:
     named = list(bad_nodes(fleet))[:_NODES]
     if named:
         yield Heading(wording.say(texts.NODES))
-        yield Facts(
-            tuple(
-                Row(
-                    node.name,
-                    wording.say(texts.NODE, failed=node.failed, jobs=node.jobs, expected=f"{node.expected:.1f}", users=node.users),
-                )
-                for node in named
-            )
-        )
+        yield Facts(tuple(Row(node.name, _node(node, wording)) for node in named))
+
+
+def _node(node: BadNode, wording: Wording) -> str:
+    told = wording.say(texts.NODE, failed=node.failed, jobs=node.jobs, expected=f"{node.expected:.1f}")
+    counts = ((texts.USERS, node.users), (texts.NAMES_WITHOUT_USER, node.names))
+    return wording.semicolon.join((told, *(wording.count(text, count) for text, count in counts if count)))
 
 
 def left_open(fleet: Fleet, wording: Wording) -> Iterator[Block]:
@@ -114,10 +127,13 @@ def left_open(fleet: Fleet, wording: Wording) -> Iterator[Block]:
     counts = (
         (texts.POSSIBLE, fleet.possible),
         (texts.BY_RECORDS, fleet.from_records),
+        (texts.WITHOUT_LOG, fleet.without_log),
         (texts.CONTRADICTED, fleet.contradicted),
         (texts.SURVIVED, fleet.survived),
         (texts.UNREAD, fleet.unread),
         (texts.UNREAD_FILES, fleet.unreadable_files),
+        (texts.BY_FILE_DATE, fleet.dated_by.get("file", 0)),
+        (texts.NO_ZONE, fleet.without_zone),
     )
     told = [wording.count(text, count) for text, count in counts if count]
     if told:

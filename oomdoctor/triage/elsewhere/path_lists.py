@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import IO
 
 from oomdoctor.errors import UsageError
+from oomdoctor.opening import open_file_or_pipe
 
 STANDARD_INPUT = "-"
 _BLOCK = 1 << 20
@@ -19,7 +20,7 @@ def read_paths(source: str) -> Iterator[str]:
         if source == STANDARD_INPUT:
             yield from _paths(sys.stdin.buffer)
             return
-        with open(source, "rb") as file:
+        with open_file_or_pipe(source) as file:
             yield from _paths(file)
     except OSError as why:
         raise UsageError(f"--files-from {source}: {(why.strerror or str(why)).lower()}") from why

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import forkserver, get_context
+from multiprocessing import forkserver, get_context, parent_process
+from multiprocessing.process import BaseProcess
+from threading import Thread
 
 from oomdoctor.errors import UsageError
 from oomdoctor.triage.engines import part_work
@@ -55,7 +58,15 @@ def _in_pool(task: Task, parts: Sequence[int], processes: int) -> Iterator[Finis
 
 
 def _start(lock: str) -> None:
-    """Make a process of the pool ready: a Ctrl-C is for the one that leads, so that this one ends its part."""
+    """Make a process of the pool ready: a Ctrl-C is for the one that leads, so that this one ends its part; with that one it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with, args=(parent_process(),), daemon=True).start()
     if share(lock) is None:
         sys.exit(f"another triage is at work with {lock}")
+
+
+def _end_with(leader: BaseProcess | None) -> None:
+    """End when the process that leads has ended, however: a part is written whole or not at all, so that nothing has to be put in order."""
+    if leader is not None:
+        leader.join()
+        os._exit(1)

@@ -15,7 +15,8 @@ from oomdoctor.triage.elsewhere.downloads import ToRead, brought_here
 from oomdoctor.triage.engines.read_ahead import asked_ahead
 from oomdoctor.triage.row import JobRow
 from oomdoctor.triage.scheduler.records import Records
-from oomdoctor.triage.store.parts import PartFamily, PartHead, Parts, StoredPart, family_key, placed_files
+from oomdoctor.triage.store.part_family import PartFamily
+from oomdoctor.triage.store.parts import FORMAT, Basis, Parts, family_key, placed_files
 from oomdoctor.triage.store.quiet_logs import QuietLogs
 from oomdoctor.triage.work import Redact, Worker, record_name
 
@@ -87,32 +88,38 @@ class PartWorker:
     def finish(self, number: int) -> Finished:
         """Bring a part up to date."""
         listing, lines = self._parts.listed(number)
-        head = self._parts.head(number)
-        now = PartHead(listing, self._task.rules_version, self._task.records_version)
-        if not self._task.refresh and head == now:
+        now = Basis(listing, self._task.rules_version, self._task.records_version)
+        part = self._parts.read(number)
+        basis = None if part is None or part.head is None else part.head.basis
+        if not self._task.refresh and basis == now and part is not None and part.is_whole:
             return Finished(number, len(lines), 0, 0)
         families = self._parts.families(lines)
-        known = self._parts.read(number)
-        made = list(self._made(families, known))
-        gone = [] if known is None else [family for name, family in known.families.items() if name not in families]
+        known = {} if part is None else part.families
+        made = list(self._made(families, known, basis))
+        gone = [family for name, family in known.items() if name not in families]
         self._parts.write(number, now, sorted((*(family for family, _ in made), *gone), key=lambda family: family.family))
         return Finished(number, len(lines), len(families), sum(is_new for _, is_new in made))
 
-    def _made(self, families: Mapping[str, Sequence[Raw]], known: StoredPart | None) -> Iterator[tuple[PartFamily, bool]]:
+    def _made(
+        self, families: Mapping[str, Sequence[Raw]], known: Mapping[str, PartFamily], basis: Basis | None
+    ) -> Iterator[tuple[PartFamily, bool]]:
         """Yield each family with its rows, and whether it was read."""
-        usable = {} if known is None or known.head.rules != self._task.rules_version or self._task.refresh else known.families
+        is_usable = basis is not None and (basis.rules, basis.format) == (self._task.rules_version, FORMAT) and not self._task.refresh
+        usable = known if is_usable else {}
         unchanged: list[PartFamily] = []
-        for family in brought_here(asked_ahead(self._to_read(families, known, usable, unchanged))):
+        for family in brought_here(asked_ahead(self._to_read(families, basis, usable, unchanged))):
             before = usable.get(family.family)
             quiet = QuietLogs(() if before is None else before.quiet)
-            rows = list(self._reader().rows(family.family, family.files, quiet))
-            yield PartFamily(family.family, family.key, [Raw(encode(row)) for row in rows], self._told(rows), quiet.now), True
+            made = list(self._reader().rows(family.family, family.files, quiet))
+            rows, names = [row for row, _ in made], [known_by for _, known_by in made]
+            written = [Raw(encode(row)) for row in rows]
+            yield PartFamily(family.family, family.key, written, names, self._told(rows), quiet.now), True
         yield from ((family, False) for family in unchanged)
 
     def _to_read(
         self,
         families: Mapping[str, Sequence[Raw]],
-        known: StoredPart | None,
+        basis: Basis | None,
         usable: Mapping[str, PartFamily],
         unchanged: list[PartFamily],
     ) -> Iterator[ToRead]:
@@ -121,14 +128,14 @@ class PartWorker:
             files = placed_files(written)
             key = family_key(files)
             kept = usable.get(name)
-            if kept is not None and kept.key == key and self._is_told_the_same(known, kept):
+            if kept is not None and kept.key == key and self._is_told_the_same(basis, kept):
                 unchanged.append(kept)
             else:
                 yield ToRead(name, key, files)
 
-    def _is_told_the_same(self, known: StoredPart | None, kept: PartFamily) -> bool:
+    def _is_told_the_same(self, basis: Basis | None, kept: PartFamily) -> bool:
         """Return whether the records say of the jobs of a family what they said when it was read."""
-        if known is not None and known.head.records == self._task.records_version:
+        if basis is not None and basis.records == self._task.records_version:
             return True
         return kept.records == self._told(map(_NAMES.decode, kept.rows))
 

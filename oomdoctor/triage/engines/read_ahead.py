@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
+from oomdoctor.opening import open_descriptor
 from oomdoctor.triage.elsewhere.downloads import ToRead
 from oomdoctor.triage.elsewhere.stores import is_in_store
 from oomdoctor.triage.log_file import LogFile
@@ -34,7 +35,7 @@ def _ask(file: LogFile) -> None:
     if not hasattr(os, "posix_fadvise"):  # not on macOS and Windows
         return
     with suppress(OSError, ValueError):  # whoever reads it says why it cannot be read
-        handle = os.open(file.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        handle = open_descriptor(file.path)
         try:
             os.posix_fadvise(handle, 0, min(file.size, _BYTES), os.POSIX_FADV_WILLNEED)
         finally:

@@ -50,7 +50,8 @@ def retry_of(start: FailedStart, others: Sequence[FailedStart] = (), *, recovere
     if recovered:
         return "retry"
     if kind in (Kind.HOST_OOM, Kind.SHM_OOM):
-        return "more-memory"
+        # Who sent a bare signal is not known: more memory helps nothing against a scheduler or a person.
+        return "unknown" if "ended_by" in start.incident.root.fields else "more-memory"
     if kind is not Kind.DEVICE_OOM or start.incident.certainty is not Certainty.CERTAIN:
         return "unknown"
     held = others_share(start)

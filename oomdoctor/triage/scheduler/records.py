@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import itertools
 import os
 import re
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.json import decode, encode
 from msgspec.structs import replace
 
+from oomdoctor.opening import open_file
 from oomdoctor.triage.scheduler.events import MemoryKill, read_kills
 from oomdoctor.triage.scheduler.pods import read_pods
 from oomdoctor.triage.scheduler.record import JobRecord
@@ -37,6 +39,11 @@ class Records:
         rows = self._base.execute("SELECT record FROM records WHERE job = ?", (job,))
         return tuple(decode(row[0], type=JobRecord) for row in rows)
 
+    def killed(self) -> Iterator[tuple[JobRecord, ...]]:
+        """Yield what is known of each job that ran out of the host's memory."""
+        jobs = self._base.execute("SELECT DISTINCT job FROM records WHERE killed ORDER BY job")
+        yield from (self.of(job) for (job,) in jobs.fetchall())
+
     def digest(self, jobs: Iterable[str]) -> str:
         """Return a hash of what is known of some jobs; empty where nothing is."""
         digest = hashlib.blake2b(digest_size=8)
@@ -53,10 +60,13 @@ def keep_records(paths: Sequence[str], path: str) -> list[str]:
     wrong: list[str] = []
     base = sqlite3.connect(path)
     with base:
-        base.execute("CREATE TABLE records (job TEXT, uid TEXT, node TEXT, ended INTEGER, record BLOB)")
+        base.execute("CREATE TABLE records (job TEXT, uid TEXT, node TEXT, ended INTEGER, killed INTEGER, record BLOB)")
         kills: list[MemoryKill] = []
         for file in _files(paths, wrong):
-            base.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?)", map(_columns, _read(file, wrong, kills)))
+            before = len(wrong) + len(kills)
+            added = base.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", map(_columns, _read(file, wrong, kills)))
+            if added.rowcount <= 0 and len(wrong) + len(kills) == before:
+                wrong.append(f"{file}: empty: it tells of no job" if not os.path.getsize(file) else f"{file}: it tells of no job")
         base.execute("CREATE INDEX by_job ON records (job)")
         base.execute("CREATE INDEX by_uid ON records (uid)")
         base.execute("CREATE INDEX by_end ON records (node, ended)")
@@ -66,9 +76,9 @@ def keep_records(paths: Sequence[str], path: str) -> list[str]:
     return wrong
 
 
-def _columns(record: JobRecord) -> tuple[str, str | None, str | None, int | None, bytes]:
+def _columns(record: JobRecord) -> tuple[str, str | None, str | None, int | None, bool, bytes]:
     node = record.nodes[0] if record.uid is not None and record.nodes else None
-    return record.job, record.uid, node, record.ended, encode(record)
+    return record.job, record.uid, node, record.ended, record.out_of_memory, encode(record)
 
 
 def _explain(base: sqlite3.Connection, kill: MemoryKill) -> None:
@@ -83,7 +93,9 @@ def _explain(base: sqlite3.Connection, kill: MemoryKill) -> None:
     failed = [(row, record) for row, raw in rows if (record := decode(raw, type=JobRecord)).exit_code]
     if len(failed) == 1 and not failed[0][1].out_of_memory:
         row, record = failed[0]
-        base.execute("UPDATE records SET record = ? WHERE rowid = ?", (encode(replace(record, out_of_memory=True, source="event")), row))
+        base.execute(
+            "UPDATE records SET killed = 1, record = ? WHERE rowid = ?", (encode(replace(record, out_of_memory=True, source="event")), row)
+        )
 
 
 def _files(paths: Sequence[str], wrong: list[str]) -> Iterator[str]:
@@ -99,7 +111,7 @@ def _files(paths: Sequence[str], wrong: list[str]) -> Iterator[str]:
 def _read(path: str, wrong: list[str], kills: list[MemoryKill]) -> Iterator[JobRecord]:
     """Yield the records of a file, whichever form it has; `kills` takes those that its events tell of."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
+        with io.TextIOWrapper(open_file(path), encoding="utf-8", errors="replace") as file:
             first = file.readline(_LARGEST_LIST)
             file.seek(0)
             if first.lstrip().startswith(("{", "[")):
@@ -114,7 +126,7 @@ def _read(path: str, wrong: list[str], kills: list[MemoryKill]) -> Iterator[JobR
 
 def _of_objects(path: str, wrong: list[str], kills: list[MemoryKill]) -> Iterator[JobRecord]:
     """Yield the records of a file with an object a line, or with one object over many lines."""
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         first = file.readline(_LARGEST_LIST)
         is_whole = not first.rstrip().endswith((b"}", b"]"))
         texts = [first + file.read(_LARGEST_LIST)] if is_whole else itertools.chain([first], file)

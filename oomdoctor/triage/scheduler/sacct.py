@@ -10,6 +10,7 @@ from oomdoctor.triage.scheduler.record import JobRecord, seconds
 _GPUS = re.compile(r"gres/gpu(?::[^=,]+)?=(\d{1,6})")
 OUT_OF_MEMORY = "OUT_OF_MEMORY"
 _SIGNALS = 65
+_NO_NODES = frozenset({"", "none assigned", "none", "(null)", "unknown", "n/a"})
 _MOST_NODES = 4096
 
 
@@ -62,7 +63,9 @@ def gpus_of(resources: str) -> int | None:
 
 
 def node_names(listed: str) -> Iterator[str]:
-    """Yield the nodes of a list as Slurm writes it: `gpu[01-03,7],login1`."""
+    """Yield the nodes of a list as Slurm writes it: `gpu[01-03,7],login1`; of a job that had none it writes words."""
+    if listed.strip().lower() in _NO_NODES:
+        return
     for part in re.findall(r"[^,\[\]]+(?:\[[^\]]*\])?", listed):
         head, _, ranges = part.partition("[")
         if not ranges:

@@ -52,7 +52,7 @@ def digest_of(paths: Sequence[str]) -> str:
 
 
 def digest_of_file(path: str) -> str:
-    """Return a hash of what stands in a file."""
+    """Return a hash of what stands in a file of ours."""
     digest = hashlib.blake2b(digest_size=8)
     with open(path, "rb") as file:
         while block := file.read(_BLOCK):

@@ -14,14 +14,15 @@ from oomdoctor.errors import UsageError
 from oomdoctor.extras import load_extra
 from oomdoctor.triage.row import JobRow
 from oomdoctor.triage.store.parts import Parts
+from oomdoctor.triage.window import ALL, TimeWindow
 
 _BATCH = 20_000
 _COLUMNS = tuple(field.name for field in fields(JobRow))
 
 
-def write_rows(folder: str, path: str) -> None:
+def write_rows(folder: str, path: str, window: TimeWindow = ALL) -> None:
     """Write the rows of the parts in a folder to one file, whole or not at all. Raise UsageError where it cannot be written."""
-    write_table(Parts(folder).raw_rows(), path)
+    write_table(Parts(folder).raw_rows(window), path)
 
 
 def write_table(rows: Iterable[bytes], path: str) -> None:

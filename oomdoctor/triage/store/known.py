@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from contextlib import suppress
 
@@ -9,6 +10,7 @@ from msgspec import DecodeError, Struct
 from msgspec.json import Decoder, encode
 
 from oomdoctor.triage.groups import Fleet
+from oomdoctor.triage.store.sealed import keep_sealed, read_sealed
 
 _NAME = "whole.json"
 
@@ -18,6 +20,8 @@ class Known(Struct, frozen=True):
 
     state: str
     """A hash over the logs, the rules and the records as they lay (changes.py)."""
+    parts: str
+    """A hash over the parts: another one where one of them was damaged, lost or put back since."""
     files: int
     fleet: Fleet
     problems: tuple[str, ...] = ()
@@ -28,19 +32,29 @@ _DECODER = Decoder(Known)
 
 def read_known(folder: str) -> Known | None:
     """Return what the last triage came to; None where it did not come to its end."""
+    data = read_sealed(os.path.join(folder, _NAME))
     try:
-        with open(os.path.join(folder, _NAME), "rb") as file:
-            return _DECODER.decode(file.read())
-    except (OSError, DecodeError):
+        return None if data is None else _DECODER.decode(data)
+    except DecodeError:  # of another version
         return None
 
 
 def keep_known(folder: str, known: Known) -> None:
     """Keep what a triage came to."""
-    path = os.path.join(folder, _NAME)
-    with open(f"{path}.new", "wb") as file:
-        file.write(encode(known))
-    os.replace(f"{path}.new", path)
+    keep_sealed(os.path.join(folder, _NAME), encode(known))
+
+
+def digest_of_parts(folder: str) -> str:
+    """Return a hash over what stands in the parts of a folder. Raise OSError."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name in sorted(name for name in os.listdir(folder) if name.endswith(".rows")):
+        path = os.path.join(folder, name)
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                data = file.read()
+            digest.update(f"{name} {len(data)} ".encode())
+            digest.update(data)
+    return digest.hexdigest()
 
 
 def forget_known(folder: str) -> None:

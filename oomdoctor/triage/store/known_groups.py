@@ -6,6 +6,7 @@ One small file beside the parts. It is written when a run has ended, so that a r
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from datetime import date, timedelta
 
@@ -13,10 +14,12 @@ from msgspec import DecodeError, Struct
 from msgspec.json import decode, encode
 
 from oomdoctor.triage.groups import Fleet, Group
+from oomdoctor.triage.store.sealed import keep_sealed, read_sealed
 
 _QUIET = timedelta(days=7)
 """A group that had no failure for so long, and has one again, came back."""
 _FILE = "groups.json"
+GROUPS_LOST = f"{_FILE} is damaged: which groups earlier runs knew is lost, so every group counts as new"
 
 
 class KnownGroup(Struct, frozen=True, kw_only=True):
@@ -28,6 +31,8 @@ class KnownGroup(Struct, frozen=True, kw_only=True):
     """No run before the last one knew it."""
     came_back: str | None = None
     """The day on which it came back, where no run before the last one knew of it."""
+    news_of: int = 0
+    """The run that was the last to see it first, or to see it come back."""
 
 
 class KnownGroups(Struct, frozen=True, kw_only=True):
@@ -36,6 +41,8 @@ class KnownGroups(Struct, frozen=True, kw_only=True):
     groups: dict[str, KnownGroup] = {}
     is_first: bool = True
     """No run came before it: then every group is new."""
+    run: int = 0
+    """The last run that had news: when it ended, in seconds since 1970, and later than the one before."""
 
     @property
     def news(self) -> list[str]:
@@ -47,17 +54,16 @@ def note_groups(store: str, fleet: Fleet) -> KnownGroups:
     """Hold the groups of a run that has ended against what earlier runs of the store knew, and keep them for the next. Raise OSError."""
     before = _read(store)
     earlier = {} if before is None else before.groups
-    seen = {name: _seen(group, earlier) for name, group in fleet.groups.items()}
-    known = KnownGroups(groups=seen, is_first=before is None)
+    last = 0 if before is None else before.run
+    now = max(last + 1, int(time.time()))
+    seen = {name: _seen(group, earlier, now) for name, group in fleet.groups.items()}
+    has_news = any(group.news_of == now for group in seen.values())
+    known = KnownGroups(groups=seen, is_first=before is None, run=now if has_news else last)
     path = os.path.join(store, _FILE)
     if known == before:
         os.utime(path)  # its time is that of the last run
         return known
-    with open(f"{path}.new", "wb") as file:
-        file.write(encode(known))
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(f"{path}.new", path)
+    keep_sealed(path, encode(known))
     return known
 
 
@@ -67,21 +73,28 @@ def known_groups(store: str) -> KnownGroups:
 
 
 def _read(store: str) -> KnownGroups | None:
+    data = read_sealed(os.path.join(store, _FILE))
     try:
-        with open(os.path.join(store, _FILE), "rb") as file:
-            return decode(file.read(), type=KnownGroups)
-    except (OSError, DecodeError):
+        return None if data is None else decode(data, type=KnownGroups)
+    except DecodeError:  # of another version
         return None
 
 
-def _seen(group: Group, earlier: Mapping[str, KnownGroup]) -> KnownGroup:
+def are_lost(store: str) -> bool:
+    """Return whether a store knew groups that cannot be read any more."""
+    return os.path.lexists(os.path.join(store, _FILE)) and _read(store) is None
+
+
+def _seen(group: Group, earlier: Mapping[str, KnownGroup], run: int) -> KnownGroup:
     days = sorted(group.days)
     known = earlier.get(group.id)
+    back = None if known is None or known.last_seen is None else _return_after(known.last_seen, days)
     return KnownGroup(
         first_seen=days[0] if days else None,
         last_seen=days[-1] if days else None,
         is_new=known is None,
-        came_back=None if known is None or known.last_seen is None else _return_after(known.last_seen, days),
+        came_back=back,
+        news_of=run if known is None or back is not None else known.news_of,
     )
 
 

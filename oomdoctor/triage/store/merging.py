@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.json import Decoder
 
-from oomdoctor.triage.store.parts import PARTS, PartFamily, PartHead, Parts
+from oomdoctor.triage.store.part_family import PartFamily
+from oomdoctor.triage.store.parts import ALL_PARTS, Basis, Parts
 
 
 class _Scanned(Struct):
@@ -25,7 +26,7 @@ def merge_parts(folders: Sequence[str], into: str) -> None:
     """
     os.makedirs(into, exist_ok=True)
     stores = [Parts(folder) for folder in folders]
-    for number in range(PARTS):
+    for number in ALL_PARTS:
         kept = [part for store in stores if (part := store.read(number)) is not None]
         families: dict[str, PartFamily] = {}
         for part in kept:
@@ -34,10 +35,10 @@ def merge_parts(folders: Sequence[str], into: str) -> None:
                 if known is None or _made(family) >= _made(known):
                     families[name] = family
         if families:
-            rules = {part.head.rules for part in kept}
+            rules = {"" if part.head is None else part.head.basis.rules for part in kept}
             # No list has an empty digest: the next run over this store compares each family.
-            head = PartHead("", rules.pop() if len(rules) == 1 else "")
-            Parts(into).write(number, head, (families[name] for name in sorted(families)))
+            basis = Basis("", rules.pop() if len(rules) == 1 else "")
+            Parts(into).write(number, basis, [families[name] for name in sorted(families)])
 
 
 def _made(family: PartFamily) -> int:

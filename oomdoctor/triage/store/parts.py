@@ -1,7 +1,8 @@
 """Files and rows in parts: which part a family of files belongs to, what is new in it, and its rows on the disk.
 
 A part is a file of JSON lines, one for each family: a digest of its files and its rows. It is written under another name and renamed, so
-that a run that is killed leaves whole parts and nothing else. A part whose listing has not changed is not read again.
+that a run that is killed leaves whole parts and nothing else. A part whose listing has not changed is not read again. Each line is sealed:
+of a damaged part the whole lines still count, and the rest is read again.
 """
 
 from __future__ import annotations
@@ -10,20 +11,29 @@ import hashlib
 import itertools
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from msgspec import DecodeError, Raw, Struct
 from msgspec.json import Decoder, encode
+from msgspec.structs import replace
 
 from oomdoctor.triage.log_file import PlacedFile, inputs_key
 from oomdoctor.triage.placing import Placed
 from oomdoctor.triage.row import JobRow
-from oomdoctor.triage.store.quiet_logs import QuietLog
+from oomdoctor.triage.store.part_family import FamilyNames, PartFamily
+from oomdoctor.triage.store.same_jobs import find_same_jobs
+from oomdoctor.triage.store.sealed import seal, unseal
 from oomdoctor.triage.store.taken_cards import MARK, find_taken_cards
+from oomdoctor.triage.window import ALL, TimeWindow
 
+FORMAT = 3
+"""Raised with every change after which rows that are kept would be misread: what families are called, and what stands in a part."""
 PARTS = 256
 """So many parts keep one of ten million files small enough to be held."""
+UNLOGGED = PARTS
+"""The number of the part of the jobs of which only records tell (unlogged.py)."""
+ALL_PARTS = (*range(PARTS), UNLOGGED)
 _BUFFERED = 10_000
 """Files held before they are written to the lists of their parts."""
 
@@ -42,39 +52,59 @@ class _ListLine(Struct, frozen=True, array_like=True):
     placed: Raw
 
 
-class PartHead(Struct, frozen=True):
-    """The first line of a part."""
+class Basis(Struct, frozen=True):
+    """What a part was made of: one of the same basis needs no second look."""
 
     listing: str
     """A digest of the list that it was made of."""
     rules: str
     records: str = ""
     """Which records were at hand."""
+    format: int = FORMAT
 
 
-class PartFamily(Struct, frozen=True, omit_defaults=True):
-    """A line of a part: a family, what tells whether its files changed, and its rows as they were written."""
+class PartHead(Struct, frozen=True):
+    """The first line of a part."""
 
-    family: str
-    key: str
-    rows: list[Raw]
-    records: str = ""
-    """A hash of what the records say of its jobs; empty where they say nothing."""
-    quiet: list[QuietLog] = []
-    """Its larger logs that can be read on from where they end."""
+    basis: Basis
+    number: int
+    families: int
+    jobs: int
 
 
-class StoredPart(Struct):
+class StoredPart(Struct, frozen=True):
     """A part as it lies on the disk."""
 
-    head: PartHead
-    families: dict[str, PartFamily]
+    number: int
+    head: PartHead | None
+    """None where it is damaged, or of another form."""
+    lines: list[bytes]
+    """Its families as they were written, less those that are damaged."""
+    is_whole: bool
+    has_other_form: bool = False
+    """Of it nothing is read, as it would be misread."""
+
+    @property
+    def families(self) -> dict[str, PartFamily]:
+        """Return its families; what belongs to another part does not count."""
+        told = map(_FAMILIES.decode, self.lines)
+        return {family.family: family for family in told if self.number in (UNLOGGED, _number_of(family.family))}
 
 
+class _RowEnd(Struct):
+    """Of a row what tells whether it lies in a window."""
+
+    ended: int | None = None
+
+
+_FAMILY = b'{"family":'
+"""How the line of a family begins."""
 _LISTED = Decoder(_ListLine)
 _PLACED = Decoder(PlacedFile)
 _HEAD = Decoder(PartHead)
 _FAMILIES = Decoder(PartFamily)
+_NAMES = Decoder(FamilyNames)
+_ENDED = Decoder(_RowEnd)
 _ROWS = Decoder(JobRow)
 
 
@@ -84,10 +114,10 @@ class Parts:
     def __init__(self, folder: str) -> None:
         self.folder = folder
 
-    def write_lists(self, placed: Iterable[Placed], numbers: Iterable[int] | None = None) -> tuple[int, list[int]]:
+    def write_lists(self, placed: Iterable[Placed], numbers: Iterable[int] = range(PARTS)) -> tuple[int, list[int]]:
         """Write the list of each part; return how many files there are, and the numbers of the parts that have some."""
         os.makedirs(self.folder, exist_ok=True)
-        chosen = frozenset(range(PARTS) if numbers is None else numbers)
+        chosen = frozenset(numbers)
         # Other shards may be at work in this folder: what they left and have is theirs.
         for number, kind in itertools.product(chosen, ("files", "rows.new")):
             with suppress(FileNotFoundError):
@@ -96,7 +126,7 @@ class Parts:
         used: set[int] = set()
         count = 0
         for family, file in placed:
-            number = zlib.crc32(family.encode("utf-8", "surrogateescape")) % PARTS
+            number = _number_of(family)
             if number not in chosen:
                 continue
             held.setdefault(number, []).append(encode(ListedFile(family, file)) + b"\n")
@@ -127,8 +157,8 @@ class Parts:
             return 0
 
     def listed(self, number: int) -> tuple[str, list[bytes]]:
-        """Return a digest of the list of a part, and its lines in a fixed order."""
-        lines = sorted((_read(self._path(number, "files")) or b"").splitlines(keepends=True))
+        """Return a digest of the list of a part, and its lines in a fixed order; a file that is named twice counts once."""
+        lines = sorted(set((_read(self._path(number, "files")) or b"").splitlines(keepends=True)))
         digest = hashlib.blake2b(digest_size=16)
         for line in lines:
             digest.update(line)
@@ -145,54 +175,74 @@ class Parts:
         """Return the first line of a part; None where there is none that is whole."""
         try:
             with open(self._path(number, "rows"), "rb") as file:
-                return _HEAD.decode(file.readline())
-        except (OSError, DecodeError):
+                return _head(file.readline().rstrip(b"\n"), number)
+        except OSError:
             return None
 
     def read(self, number: int) -> StoredPart | None:
         """Return a part; None where there is none."""
-        data = _read(self._path(number, "rows"))
-        return _decoded(data) if data else None
+        path = self._path(number, "rows")
+        if not os.path.lexists(path):
+            return None
+        return _stored(number, (_read(path) or b"").split(b"\n"))
 
-    def write(self, number: int, head: PartHead, families: Iterable[PartFamily]) -> None:
+    def write(self, number: int, basis: Basis, families: Sequence[PartFamily]) -> None:
         """Write a part, whole or not at all."""
         path = self._path(number, "rows")
+        head = PartHead(basis, number, len(families), sum(len(family.rows) for family in families))
         with open(f"{path}.new", "wb") as file:
-            file.write(encode(head) + b"\n")
-            file.writelines(encode(family) + b"\n" for family in families)
+            file.writelines(seal(encode(line)) + b"\n" for line in (head, *families))
             if os.path.exists(path):
                 # Only here a power cut could cost rows whose logs are gone.
                 file.flush()
                 os.fsync(file.fileno())
         os.replace(f"{path}.new", path)
 
+    def mend(self, number: int) -> None:
+        """Write what is whole of a part anew. No list has an empty digest: the next run compares each family."""
+        part = self.read(number)
+        self.write(number, Basis("", ""), [] if part is None else sorted(part.families.values(), key=lambda family: family.family))
+
     def digest(self) -> str:
         """Return what is equal as long as no part was written anew."""
         with os.scandir(self.folder) as entries:
-            told = sorted((entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in entries if entry.name.endswith(".rows"))
+            parts = ((entry.name, entry.stat(follow_symlinks=False)) for entry in entries if entry.name.endswith(".rows"))
+            told = sorted((name, status.st_size, status.st_mtime_ns) for name, status in parts)
         return hashlib.blake2b(repr(told).encode(), digest_size=8).hexdigest()
 
-    def rows(self) -> Iterator[JobRow]:
-        """Yield the rows of all parts, in the order of the parts."""
-        for raw in self.raw_rows():
+    def rows(self, window: TimeWindow = ALL) -> Iterator[JobRow]:
+        """Yield the rows of all parts, in the order of the parts; of a window those of the jobs that ended in it."""
+        for raw in self.raw_rows(window):
             yield _ROWS.decode(raw)
 
-    def raw_rows(self) -> Iterator[bytes]:
-        """Yield the rows of all parts as they were written, but for the group of a node whose cards others hold."""
-        taken = find_taken_cards(row for row in self._written(MARK) if MARK in row)
-        yield from map(taken.grouped, self._written())
+    def raw_rows(self, window: TimeWindow = ALL) -> Iterator[bytes]:
+        """Yield the rows of all parts, one for each job, as they were written but for the group of a node whose cards others hold."""
+        same = find_same_jobs(self._names(), self._families)
+        taken = find_taken_cards(row for row in same.rows(self._families(MARK)) if MARK in row)
+        for row in map(taken.grouped, same.rows(self._families())):
+            if window.is_all or window.holds(ended_of(row)):
+                yield row
 
-    def _written(self, mark: bytes = b"") -> Iterator[bytes]:
-        """Yield the rows as they were written, of those parts that hold a mark."""
-        with suppress(FileNotFoundError):
-            for name in sorted(os.listdir(self.folder)):
-                data = _read(os.path.join(self.folder, name)) if name.endswith(".rows") else None
-                part = _decoded(data) if data and mark in data else None
-                for family in part.families.values() if part is not None else ():
-                    yield from map(bytes, family.rows)
+    def _names(self) -> Iterator[FamilyNames]:
+        """Yield what the rows of all parts are known by."""
+        for part in self._parts():
+            yield from map(_NAMES.decode, part.lines)
+
+    def _families(self, mark: bytes = b"") -> Iterator[PartFamily]:
+        """Yield the families as they were written, those that hold a mark."""
+        for part in self._parts():
+            yield from replace(part, lines=[line for line in part.lines if mark in line]).families.values()
+
+    def _parts(self) -> Iterator[StoredPart]:
+        return filter(None, map(self.read, ALL_PARTS))
 
     def _path(self, number: int, kind: str) -> str:
         return os.path.join(self.folder, f"{number:02x}.{kind}")
+
+
+def ended_of(row: bytes) -> int | None:
+    """Return when the job of a row that was written ended; None where nobody knows."""
+    return _ENDED.decode(row).ended
 
 
 def placed_files(written: Iterable[Raw]) -> list[PlacedFile]:
@@ -205,15 +255,35 @@ def family_key(files: Iterable[PlacedFile]) -> str:
     return inputs_key(placed.file for placed in files)
 
 
-def _decoded(data: bytes) -> StoredPart | None:
-    first, *lines = data.splitlines()
+def _number_of(family: str) -> int:
+    """Return the part that a family belongs to."""
+    return zlib.crc32(family.encode("utf-8", "surrogateescape")) % PARTS
+
+
+def _stored(number: int, written: Sequence[bytes]) -> StoredPart:
+    """Return a part out of its lines, of which the last is empty."""
+    *lines, end = written
+    head = _head(lines[0], number) if lines else None
+    is_unsealed = bool(lines) and lines[0].startswith(b"{")  # the first form
+    if is_unsealed or (head is not None and head.basis.format != FORMAT):
+        return StoredPart(number, None, [], is_whole=False, has_other_form=True)
+    families = [line for line in map(unseal, lines) if line is not None and line.startswith(_FAMILY)]
+    is_whole = head is not None and not end and len(families) == len(lines) - 1 == head.families
+    return StoredPart(number, head, families, is_whole)
+
+
+def _head(line: bytes, number: int) -> PartHead | None:
+    data = unseal(line)
     try:
-        return StoredPart(_HEAD.decode(first), {family.family: family for family in map(_FAMILIES.decode, lines)})
+        head = None if data is None else _HEAD.decode(data)
     except DecodeError:
         return None
+    return head if head is not None and head.number == number else None
 
 
 def _read(path: str) -> bytes | None:
+    if not os.path.isfile(path):  # a pipe would be waited for
+        return None
     try:
         with open(path, "rb") as file:
             return file.read()

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from oomdoctor.opening import open_file
 from oomdoctor.triage.elsewhere.downloads import where
 from oomdoctor.triage.log_file import LogFile
 
@@ -57,7 +58,7 @@ class QuietLogs:
 
 def blocks_from(file: LogFile, start: int, overlap: int) -> Iterator[bytes]:
     """Yield what stands in a log from an offset on; blocks begin with the last bytes of the one before. Raise OSError."""
-    with open(where(file.path), "rb") as log:
+    with open_file(where(file.path)) as log:
         log.seek(start)
         block = b""
         while start < file.size and (more := log.read(min(_BLOCK, file.size - start))):
@@ -68,7 +69,7 @@ def blocks_from(file: LogFile, start: int, overlap: int) -> Iterator[bytes]:
 
 def _mark(path: str, size: int) -> str | None:
     try:
-        with open(where(path), "rb") as log:
+        with open_file(where(path)) as log:
             first = log.read(_EDGE)
             log.seek(max(0, size - _EDGE))
             last = log.read(min(size, _EDGE))

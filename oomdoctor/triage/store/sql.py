@@ -38,6 +38,8 @@ class Answer(Struct, frozen=True):
 
     columns: tuple[str, ...]
     rows: list[tuple[Any, ...]]
+    problems: tuple[str, ...] = ()
+    """What is missing in the rows that were asked, a line each."""
 
 
 def has_duckdb() -> bool:
