@@ -56,6 +56,7 @@ _PREFIX = re.compile(
     r"|\[[^\W\d]{2,3}\.?[ ][^\W\d]{2,4}\.?[ ]{1,2}\d{1,2}[ ]\d\d:\d\d:\d\d[ ]\d{4}\][ ]?"
     r"|[A-Z][a-z]{2}[ ]{1,2}\d{1,2}[ ](?P<time4>\d\d:\d\d:\d\d)[ ](?:[\w.-]{1,64}[ ])?kernel:[ ]?"
     r"|\[\d{2,8}\][ ](?=\[)"
+    r"|\[\d{4}-\d\d-\d\d,[ ]\d\d:\d\d:\d\d[ ][A-Z]{3,4}\][ ]"
     r"|\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\][ ]"
     r"|(?:\[[\w.:-]{1,60}\][ ]){0,3}(?:\[PID:\d{1,8}\][ ])?\[(?:RANK|Rank)[ :=](?P<rank5>\d{1,5})\](?:[ ]\[[A-Z]\])?[ ]"
     r")"
@@ -64,6 +65,8 @@ _HEAD = re.compile(r"\s{0,4}(?:\[?[\w./-]{1,120}\.(?:py|cc|cpp|cu|go|rs|c|h):\d{
 _EXCEPTION = re.compile(r"(?:[\w.]{1,80}\.)?[A-Z]\w{0,60}(?:Error|Exception)\b")
 _OWN_LINE = re.compile(r"\s|[A-Z]\d{4} \d\d:|\[?\d{4}-\d\d-\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b|Traceback")
 """What begins a line of its own, and not the rest of one that a terminal cut."""
+_WRAPPER = re.compile(r"(?:\{[\w.-]{1,60}:\d{1,6}\} )?(?:- )?(?P<level>INFO|DEBUG) - ")
+"""What Airflow and services that log the output of a program put before each of its lines."""
 _OF_A_TRACEBACK = (" ", "Traceback", "File ")
 """How the lines begin that an exception ends: it is of their writer, and not of whoever wrote last."""
 _BAR = re.compile(r"\s{0,8}\d{1,3}%\|")
@@ -115,6 +118,13 @@ class Flow:
         """Return the line in which a character of the text stands."""
         return self.lines[max(0, bisect_right(self._starts, position) - 1)]
 
+    def record_at(self, position: int) -> int:
+        """Return where in the text the raw line begins that a character stands in: one line of a source may be several of the text."""
+        number = max(0, bisect_right(self._starts, position) - 1)
+        while number and self.lines[number - 1].offset == self.lines[number].offset:
+            number -= 1
+        return self._starts[number]
+
     def span_of_lines(self, start: int, end: int) -> tuple[int, int]:
         """Return where in the text the lines begin and end in which something stands."""
         first = max(0, bisect_right(self._starts, start) - 1)
@@ -152,7 +162,7 @@ def clean_lines(raw: bytes, base: int) -> list[Line]:
     reported = 0
     for text, offset in pieces:
         width = len(text)
-        for part in (text,) if is_plain else _plain(text):
+        for part_number, part in enumerate((text,) if is_plain else _plain(text)):
             line = _strip(part, offset, width)
             head = _HEAD.match(line.text) if "]" in line.text else None
             if head is not None:
@@ -162,10 +172,26 @@ def clean_lines(raw: bytes, base: int) -> list[Line]:
             elif line.text:
                 repeated = ""
             reported = _REPORT_LINES if _REPORT in line.text else reported - 1 if line.bare else 0
+            if part_number and line.rank is None and line.worker is None:
+                line = replace(line, rank=out[-1].rank, worker=out[-1].worker)
             if line.rank is None and line.worker is None and out and (reported > 0 or _goes_on(out[-1], line.text, edge, is_cut=is_cut)):
                 line = replace(line, rank=out[-1].rank, worker=out[-1].worker)
             out.append(line)
-    return out
+    return _without_wrapper(out)
+
+
+def _without_wrapper(lines: list[Line]) -> list[Line]:
+    """Return lines without the level that a supervisor put before each line of a program, which says nothing of what the program says.
+
+    A logger's own lines look alike; of a program's output some are indented, empty, or an exception.
+    """
+    heads = [_WRAPPER.match(line.text) for line in lines]
+    if len({head["level"] for head in heads if head}) != 1 or not all(head or not line.text for head, line in zip(heads, lines)):
+        return lines
+    bodies = [line.text[head.end() :] if head else "" for head, line in zip(heads, lines)]
+    if not any(body[:1] in ("", " ") or _EXCEPTION.match(body) for body, head in zip(bodies, heads) if head):
+        return lines
+    return [replace(line, text=body) for line, body in zip(lines, bodies)]
 
 
 def _physical(raw: bytes, base: int) -> list[tuple[bytes, int]]:

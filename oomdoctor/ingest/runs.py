@@ -17,6 +17,8 @@ _RANK = (
     r"(?i)(?<![a-z])(?:(?:local|global|node)?[._-]?rank|worker|node|host|proc(?:ess)?|pid|gpu|device|cuda|npu|task|replica|pod|trainer|actor|dp|tp|pp|ep"
     r"|cn|gn|r)[._-]?\d{1,6}(?![a-z])"
 )
+_ROTATED = r"(?i)(?<=\.log|\.txt|\.err|\.out)(?:\.\d{1,3}|-\d{8}(?:-\d{1,10})?)(?=(?:\.(?:gz|zst|xz|bz2))?$)"
+"""How logrotate calls the earlier pieces of a log."""
 _ENDINGS = r"(?i)(?:[._-]?(?:std)?(?:err|out)(?:or|put)?)?(?:\.(?:log|txt|err|out|gz|zst|xz|bz2|\d{1,3})){0,4}$"
 
 
@@ -42,10 +44,15 @@ def has_rank(name: str) -> bool:
     return re.search(_RANK, name) is not None or any(folder.isdigit() for folder in _parts(name)[:-1])
 
 
+def unrotated(name: str) -> str:
+    """Return the path of a piece of a rotated log as that of the log; any other path as it is."""
+    return re.sub(_ROTATED, "", name)
+
+
 def stem_of(name: str) -> str:
     """Return the path of a log without its endings, so that the two streams of a program have one."""
     folder, file = os.path.split(name)
-    return os.path.join(folder, re.sub(_ENDINGS, "", file))
+    return os.path.join(folder, re.sub(_ENDINGS, "", unrotated(file)))
 
 
 def group_by_run(names: Sequence[str]) -> list[list[int]]:

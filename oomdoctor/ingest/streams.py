@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import io
 import os
-import select
 import stat
 import sys
 from collections.abc import Callable
@@ -20,13 +19,13 @@ from msgspec.structs import replace
 
 from oomdoctor.ingest.compression import MissingDecompressor, Unpacked, compression, maker
 from oomdoctor.ingest.encodings import SAMPLE, AsUtf8, GbkAsUtf8, Watched, gbk_as_utf8, has_gbk, is_wide, with_plain_blanks
+from oomdoctor.opening import open_descriptor, wait_for_writer
 
 _SHORT = 64 << 10
 """Of a source up to this size, and of the beginning of a stream, every byte is looked at before it is read."""
 _LOOKS = 4
 """In so many places a larger file is looked at for text in UTF-16."""
 _LARGEST = 1 << 40
-_FIRST_BYTES_S = 10.0
 _NESTED = 3
 
 
@@ -63,8 +62,7 @@ def open_path(path: str) -> Opened | Unreadable:
     if path == "-":
         return _wrap(_Descriptor(0, []), None, None, lambda: None, first=b"")
     try:
-        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-        handle = os.open(path, flags)
+        handle = open_descriptor(path)
     except OSError as why:
         return Unreadable(_reason(why), "check the path and its permissions")
     except ValueError:
@@ -113,10 +111,11 @@ def wrap_bytes(data: bytes) -> Opened:
 
 def _open_pipe(handle: int) -> Opened | Unreadable:
     """Open a named pipe: someone must write to it within a few seconds."""
-    if not select.select([handle], [], [], _FIRST_BYTES_S)[0]:
+    try:
+        wait_for_writer(handle)
+    except OSError as why:
         os.close(handle)
-        return Unreadable("nobody writes to this pipe", "start the writer first, or use -")
-    os.set_blocking(handle, True)
+        return Unreadable(_reason(why), "start the writer first, or use -")
     return _wrap(_Descriptor(handle, []), None, None, lambda: os.close(handle), first=b"")
 
 

@@ -14,6 +14,7 @@ positions alone: any split of the work gives the same.
 from __future__ import annotations
 
 import os
+import string
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -48,6 +49,8 @@ _AFTER = 8 << 10
 _MIB = 20
 _CLOSE = TAIL >> _MIB
 _BYTES_BEFORE = 1536
+_SIGNS_OF_A_KEY = f"{string.ascii_letters}{string.digits}_-+/=.~".encode()
+_LONGEST_KEY = 512
 _BYTES_AFTER = 4 << 10
 _WIDEST = 32 << 10
 _NEAR = 1 << 10
@@ -362,9 +365,17 @@ def _line_start(buffer: bytearray, at: int, lines: int) -> int:
         line_end = buffer.rfind(b"\n", floor, at)
         if line_end < 0:
             # Half a line could be taken for a message of its own: it is left out, unless it is the one with the hit.
-            return floor if number == 0 or floor == 0 else at + 1
+            return _whole_word(buffer, floor) if number == 0 or floor == 0 else at + 1
         at = line_end
     return at + 1
+
+
+def _whole_word(buffer: bytearray, at: int) -> int:
+    """Return where the first whole word begins: of a key whose first half is missing nobody sees that it is one."""
+    if at == 0 or buffer[at - 1] not in _SIGNS_OF_A_KEY:
+        return at
+    piece = buffer[at : at + _LONGEST_KEY]
+    return at + len(piece) - len(piece.lstrip(_SIGNS_OF_A_KEY))
 
 
 def _line_end(buffer: bytearray, at: int, filled: int, lines: int) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from oomdoctor.parse.mention import is_mention
+from oomdoctor.knowledge.records.lexicon import LexiconNode
+from oomdoctor.reading.mood import is_quoted, says_it_goes_on, states
 
 _MOST = 32 << 10
 """A longer text is a log."""
@@ -30,7 +31,7 @@ def says_shortage(text: str) -> bool:
     return len(text) <= _MOST and re.search(_SAID, text) is not None
 
 
-def find_said_shortage(text: str, *, describes_a_run: bool = False) -> str | None:
+def find_said_shortage(text: str, tree: LexiconNode, *, describes_a_run: bool = False) -> str | None:
     """Return the line in which somebody says that memory ran out; None where nobody does, or the text is a wish.
 
     Where the text `describes_a_run`, with a model and a card, a line need not speak of people to be a person's.
@@ -39,7 +40,12 @@ def find_said_shortage(text: str, *, describes_a_run: bool = False) -> str | Non
         return None
     for line in text.splitlines():
         match = re.search(_SAID, line)
-        if match and not is_mention(line, match.start(), match.end()) and (describes_a_run or re.search(_PERSON, line)):
+        if (
+            match
+            and not (is_quoted(line, match.start()) or says_it_goes_on(line, tree))
+            and states(line, match.start(), match.end(), tree)
+            and (describes_a_run or re.search(_PERSON, line))
+        ):
             return line.strip()
     return None
 

@@ -35,9 +35,9 @@ from oomdoctor.ingest.windows import (
     walk_windows,
 )
 from oomdoctor.knowledge.pack import Pack
-from oomdoctor.parse.progress import find_last_steps, find_steps_passed
 from oomdoctor.parse.recogniser import Recogniser
 from oomdoctor.parse.traceback import whole_traceback
+from oomdoctor.reading.progress import find_last_steps, find_steps_passed
 
 _LAST = 64 << 10
 """How much of a source's end is kept where it must be seen whether a run went on."""
@@ -80,10 +80,9 @@ class SourceEvents(Struct):
     unread: int = 0
     gaps: list[Gap] = field(default_factory=list)
 
-    @property
-    def failed(self) -> bool:
-        """Whether a message of it speaks of a failure, known or looking like one, and not only of the run or of memory that was short."""
-        return any(event.kind is not Kind.CONTEXT and (event.is_failure or not event.kind.is_memory) for event in self.events)
+
+_UNTOLD = (Kind.CONTEXT, Kind.OTHER_ERROR, Kind.CONSEQUENCE)
+"""Kinds of messages that leave open whether memory failed."""
 
 
 class LogReader:
@@ -189,8 +188,7 @@ class LogReader:
         collector.finish(read, [done.counts])
         if not tally.limited:
             read.unread = 0
-        if collector.handled or not read.failed:
-            read.last = last if size is None else _read_end(opened, done.end)
+        read.last = last if size is None else _read_end(opened, done.end)
         self._last_words(read)
 
     def _end_of_stream(self, done: Walk, engines: Engines, collector: _EventCollector) -> None:
@@ -234,14 +232,24 @@ class LogReader:
         read.source = replace(read.source, size=size)
         whole.finish(read, counts)
         read.events = _numbered(read.events, descriptor, size)
-        if whole.handled or not read.failed:
-            read.last = _read_end(opened, size)
+        read.last = _read_end(opened, size)
         self._last_words(read)
 
     def _last_words(self, read: SourceEvents) -> None:
-        """Add what the end of a source says where nothing in it is a known message."""
-        if all(event.kind is Kind.CONTEXT for event in read.events):
-            read.events += self.recogniser.last_words(read.last, read.source.name, read.source.size)
+        """Add what the end of a source says where no message in it tells of memory."""
+        read.events = _with_last_words(read.events, self.recogniser, read.last, read.source)
+
+
+def _with_last_words(events: list[Event], recogniser: Recogniser, last: bytes, source: Source) -> list[Event]:
+    """Return the events of a source with what its end says, where none of them tells whether memory failed."""
+    if not all(event.kind in _UNTOLD for event in events):
+        return events
+    last_words = recogniser.last_words(last, source.name, source.size)
+    of_memory = {event.place.offset for event in last_words if event.kind.is_memory}
+    known = {event.place.offset for event in events if event.kind is not Kind.CONTEXT}
+    kept = [event for event in events if event.kind is Kind.CONTEXT or event.place.offset not in of_memory]
+    new = [event for event in last_words if event.kind.is_memory or event.place.offset not in known]
+    return sorted([*kept, *new], key=lambda event: event.place.offset)
 
 
 class _EventCollector:
@@ -255,7 +263,6 @@ class _EventCollector:
         self.steps: dict[int, int] = {}
         self.passed: dict[int, int] = {}
         self.tracebacks: dict[int, bytes] = {}
-        self.handled = False
 
     def window(self, window: Window) -> None:
         if len(self.events) >= _MOST_EVENTS:
@@ -281,7 +288,6 @@ class _EventCollector:
         if (passed := find_steps_passed(reached)) is not None:
             self.passed[event.place.offset] = passed
         if event.caught or event.frame is None:
-            self.handled = True
             self.before[event.place.offset] = before
 
     def add(self, other: _EventCollector) -> None:
@@ -290,11 +296,12 @@ class _EventCollector:
         self.steps.update(other.steps)
         self.passed.update(other.passed)
         self.tracebacks.update(other.tracebacks)
-        self.handled = self.handled or other.handled
 
     def finish(self, read: SourceEvents, counts: list[list[int]]) -> None:
         read.events = sorted(self.events.values(), key=lambda event: event.place.offset)
         read.before = self.before
+        own = {event.place.offset for event in read.events if event.kind is not Kind.CONTEXT and not self._recogniser.is_general(event)}
+        read.events = [event for event in read.events if event.place.offset not in own or not self._recogniser.is_general(event)]
         read.steps, read.passed, read.tracebacks = self.steps, self.passed, self.tracebacks
         total = counts[0] if len(counts) == 1 else [sum(column) for column in zip(*counts)]
         if any(total):
@@ -323,7 +330,8 @@ def read_events(text: str, recogniser: Recogniser) -> list[Event]:
     collector = _EventCollector(recogniser, "<text>")
     tally = LiteralCount(recogniser.literals.quotas, 0, len(data))
     walk_windows(wrap_bytes(data).reader, make_engines(recogniser, 0), tally, collector.window, line=1)
-    return sorted(collector.events.values(), key=lambda event: event.place.offset)
+    events = sorted(collector.events.values(), key=lambda event: event.place.offset)
+    return _with_last_words(events, recogniser, data[-_LAST:], Source(name="<text>", size=len(data)))
 
 
 def _read_end(opened: Opened, size: int) -> bytes:

@@ -12,32 +12,47 @@ from oomdoctor.case.event import Certainty, Event, Kind, Place, Value
 from oomdoctor.ingest.clean import Flow, Line, split_flows
 from oomdoctor.ingest.windows import CONTEXT, COURSE, FAILURES, Quota, Window
 from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.records.lexicon import LexiconNode
 from oomdoctor.parse import traceback
 from oomdoctor.parse.computation import ComputationFinder
+from oomdoctor.parse.families.any_program import reader
+from oomdoctor.parse.families.family import Family
 from oomdoctor.parse.families.registry import load_family
-from oomdoctor.parse.mention import is_handled, is_mention
 from oomdoctor.parse.signature import Match, Signature
+from oomdoctor.reading.mood import is_quoted, says_it_goes_on, states
 
 _LONGEST_TEXT = 1500
 _REMARK = r"\W{0,4}(?:INFO|DEBUG|TRACE|[Ii]nfo|[Dd]ebug|[Tt]race)\b"
 """What a program says at a level below a warning is no failure of its own."""
+_ANY_ERROR = (Kind.OTHER_ERROR, Kind.CONSEQUENCE)
 _SURE = (None, Certainty.POSSIBLE, Certainty.LIKELY, Certainty.CERTAIN)
 _LONG_LINE = 1500
+_AROUND, _BEHIND, _CAUGHT_LINES = 300, 1200, 4
+"""Where a program says what it does about a failure: so many characters and lines around the message."""
 
 
 _OWN_TRACEBACK = re.compile(rb"\[rank(\d{1,5})\]: Traceback \(most recent")
 _QUOTED_CODE = re.compile(
-    r"""^\s*(?:(?:raise|return|if|elif|assert|throw|print|printf|echo|warn|warnings\.warn|pytest\.raises|expect)\b|[\w.]{0,40}log(?:ger|ging)?\.\w+\(|#|//|/?\*(?!\*\* Error in))[^\n]{0,200}["'`]"""
+    r"""^\s*(?:-{0,4}>?\s{0,4}\d{1,6}\s{1,40})?(?:(?:raise|return|if|elif|assert|throw|print|printf|echo|warn|warnings\.warn|pytest\.raises|expect)\b|[\w.]{0,40}log(?:ger|ging)?\.\w+\(|#|//|/?\*(?!\*\* Error in))[^\n]{0,200}["'`]"""
     r"""|^\s*(?:\w[\w.]{0,60}\s*=\s*)?[a-z_][\w.]{0,60}\([rbfu]{0,2}["']\s*(?:[\w.]{1,80}(?:Error|Exception):\s*)?$"""
     r"""|\b(?:in|not in|==|!=) str\(\w+\)|^\s*["'][^"'\n]{0,400}["']\s+(?:not )?in\s"""
 )
 
 
-_LAST_WORDS = 4 << 10
-_REFUSALS = "refusal"
-ERROR_SIGNS = (b"rror", b"ERR", b"FATAL", b"atal", b"anic", b"CRITICAL", b"ailed", b"bort", b"xception", b"E: ")
-_MEMORY = (b"emory", b"RAM", b"HBM", b"cache", b"lloc", b"iB", b"GB", b"MB", b"MEM")
-"""An error and a word of memory stand in the end of a log that a refusal ends; looking for them is cheap."""
+_SECTION = re.compile(
+    r"^(?:-{4,} (?P<captured>Captured )?[^\n]{1,80} -{4,}|={4,} [^\n]{1,80} ={4,}|_{4,} [^\n]{1,160} _{4,})$", re.MULTILINE
+)
+"""The head of a section of what pytest prints."""
+LAST_WORDS = 8 << 10
+"""A failure further from the end is not what a log ends with."""
+_WORDS = "words"
+LAST_SIGNS = (
+    b"rror", b"ERR", b"xception", b"FATAL", b"atal", b"anic", b"CRITICAL", b"ailed", b"ailure", b"bort", b"ault", b"nterrupt", b"E: ", b"Traceback", b"terminate called",
+    b"egmentation", b"ut of ", b"UT OF ", b"nough ", b"NOUGH ", b"nsufficient ", b"NSUFFICIENT ", b"o available ", b"not allocate", b"n't allocate", b"to allocate",
+    b"less than desired", b"OOM", b"bad_alloc", b"OutOf", b"xceed", b"illed", b"KILL", b" full", b"too small", b"TOO SMALL", b"peicher", b"memori", "mémoire".encode(), "памят".encode(), "メモリ".encode(), "記憶".encode(), "메모리".encode(), b"Morto", b"Ucciso", b"ignal", b"137", b"-9", b"kill", "杀".encode(), "信号".encode(), "退出".encode(), "返回".encode(), "終了".encode(), "了".encode(), "不足".encode(), "内存".encode(), "显存".encode(),
+    "tötet".encode(), b"Terminado", "arrêté".encode(), "Убито".encode(), "Уничтожено".encode(),
+)  # fmt: skip
+"""One of these stands in all that ends a log badly; looking for them is a hundred times cheaper than for words."""
 
 
 class Literals(Struct, frozen=True):
@@ -79,6 +94,7 @@ class Recogniser:
         self.literals = _literals(pack)
         self._behind: list[list[Signature] | None] = [None] * len(pack.literals)
         self._by_number: dict[int, Signature] = {}
+        self._families: dict[str, Family] = {}
 
     def behind(self, literal: int) -> list[Signature]:
         """Return the signatures of a literal."""
@@ -87,9 +103,18 @@ class Recogniser:
             signatures = self._behind[literal] = [self._signature(number) for number in self._pack.behind[literal]]
         return signatures
 
+    def is_general(self, event: Event) -> bool:
+        """Return whether an event is a sentence of any program, which gives way to a program's own message on its line."""
+        return self.signatures[event.signature].general
+
     @functools.cached_property
     def _computations(self) -> ComputationFinder:
         return ComputationFinder(self._pack.computations)
+
+    def _family(self, name: str) -> Family:
+        if name not in self._families:
+            self._families[name] = load_family(name, self._pack)
+        return self._families[name]
 
     def _signature(self, number: int) -> Signature:
         if number not in self._by_number:
@@ -112,26 +137,40 @@ class Recogniser:
                 known = messages.get(key)
                 if known is None or len(match.fields) > len(known[0].fields):
                     messages[key] = (match, flow)
-        real = [(match, flow) for match, flow in messages.values() if not _is_code(flow.text, match.start)]
+        real = [(match, flow) for match, flow in messages.values() if not self._is_only_text(match, flow)]
         kept = self._without_doubles(self._without_general(real))
         out = [self._event(match, flow, window, source) for match, flow in kept]
         out.sort(key=lambda event: event.place.offset)
         return out
 
     def last_words(self, last: bytes, source: str, size: int) -> list[Event]:
-        """Return the refusals of memory at the end of a source in which no message is known: any sentence may be one there."""
-        raw = last[-_LAST_WORDS:]
-        if not (any(sign in raw for sign in ERROR_SIGNS) and any(sign in raw for sign in _MEMORY)):
+        """Return what the words at the end of a source say in which no message states a failure: any sentence may be one there."""
+        raw = last[-LAST_WORDS:]
+        if _WORDS not in self._pack.families or not any(sign in raw for sign in LAST_SIGNS):
             return []
         window = Window(raw=raw, base=size - len(raw), literals=frozenset(), context=False, before=b"", line=None)
-        signatures = {signature.id: signature for signature in map(self._signature, self._pack.families[_REFUSALS])}
+        for number in self._pack.families[_WORDS]:
+            self._signature(number)
         events: dict[int, Event] = {}
         for flow in split_flows(raw, window.base):
-            for match in load_family(_REFUSALS)(flow.text):
-                if not _is_code(flow.text, match.start) and not _only_mentions(match, flow, signatures[match.signature]):
+            for match in self._last_reader(flow.text):
+                if not self._is_only_text(match, flow):
                     event = self._event(match, flow, window, source)
                     events.setdefault(event.place.offset, event)
         return list(events.values())
+
+    @functools.cached_property
+    def _last_reader(self) -> Family:
+        return reader(self._pack.lexicon, is_end=True)
+
+    def _is_caught(self, text: str, match: Match) -> bool:
+        """Return whether the words around a message say that the program handled it and went on."""
+        return any(says_it_goes_on(line, self._pack.lexicon) for line in _lines_around(text, match))
+
+    @staticmethod
+    def _is_only_text(match: Match, flow: Flow) -> bool:
+        """Return whether a message is part of a text: of source code, of a prompt, of what a test printed."""
+        return _is_code(flow.text, match.start) or _is_of_a_prompt(flow, match.start) or _is_captured(flow.text, match.start)
 
     def _matches(self, flow: Flow, literals: Set[int]) -> Iterable[Match]:
         """Yield the messages of programs, and of sentences of many programs those that no such message explains."""
@@ -168,7 +207,7 @@ class Recogniser:
         for name in families:
             for number in self._pack.families[name]:
                 self._signature(number)
-            yield from (match for match in load_family(name)(flow.text) if match.signature in self.signatures)
+            yield from (match for match in self._family(name)(flow.text) if match.signature in self.signatures)
 
     def _unexplained(self, flow: Flow, own: Iterable[Match]) -> str:
         """Return a text without the lines of programs' own certain messages: what a general sentence says there is said."""
@@ -208,8 +247,12 @@ class Recogniser:
         for match, flow in messages:
             general = self.signatures[match.signature]
             first, last = _line_span(match, flow)
+            if general.kind in _ANY_ERROR and general.general:
+                if not any(start <= last and first <= end and _says_more(other) for other, start, end in own):
+                    kept.append((match, flow))
+                continue
             if general.general and (
-                _only_mentions(match, flow, general)
+                _only_mentions(match, flow, general, self._pack.lexicon)
                 or any(start <= last and first <= end and _explains(other, general) for other, start, end in own)
             ):
                 continue
@@ -255,18 +298,33 @@ class Recogniser:
             phase=trace.phase,
             frame=trace.frame,
             computes=self._computations.find(trace.text, window.before + window.raw[: max(0, at)]) if memory else None,
-            caught=memory and traceback.is_caught(flow.text, match.start, match.end),
+            caught=memory and self._is_caught(flow.text, match),
         )
 
 
-def _only_mentions(match: Match, flow: Flow, general: Signature) -> bool:
+def _lines_around(text: str, match: Match) -> list[str]:
+    """Return the line of a message, and the few behind it."""
+    start = max(text.rfind("\n", 0, match.start) + 1, match.start - _AROUND)
+    return text[start : match.end + _BEHIND].split("\n")[: text.count("\n", start, match.end) + 1 + _CAUGHT_LINES]
+
+
+def _only_mentions(match: Match, flow: Flow, general: Signature, lexicon: LexiconNode) -> bool:
     """Return whether a line only speaks of what a likely sentence of many programs says, or says that the program goes on."""
     if general.certainty is Certainty.CERTAIN:
         return False
     start = flow.text.rfind("\n", 0, match.end - 1) + 1
     end = flow.text.find("\n", match.end)
     line = flow.text[start : end if end >= 0 else len(flow.text)][:_LONGEST_TEXT]
-    return re.match(_REMARK, line) is not None or is_handled(line) or is_mention(line, max(0, match.start - start), match.end - start)
+    return (
+        re.match(_REMARK, line) is not None
+        or says_it_goes_on(line, lexicon)
+        or not states(line, max(0, match.start - start), match.end - start, lexicon)
+    )
+
+
+def _says_more(own: Signature) -> bool:
+    """Return whether a message tells more of a line than that it states an error."""
+    return own.kind is not Kind.CONTEXT and not (own.general and own.kind in _ANY_ERROR)
 
 
 def _explains(own: Signature, general: Signature) -> bool:
@@ -305,6 +363,19 @@ def _is_code(text: str, start: int) -> bool:
     return bool(_QUOTED_CODE.search(before[-300:] if len(before) > 300 else before)) or bool(
         re.search(r"\b(?:not )?in str\(", text[start : line_end if line_end >= 0 else len(text)][:300])
     )
+
+
+def _is_captured(text: str, start: int) -> bool:
+    """Return whether a message stands in what pytest kept of a test's output: what made the test fail stands above it."""
+    if "Captured " not in text:
+        return False
+    heads = list(_SECTION.finditer(text, 0, start))
+    return bool(heads) and heads[-1]["captured"] is not None
+
+
+def _is_of_a_prompt(flow: Flow, start: int) -> bool:
+    """Return whether a message stands in a prompt or an answer that a program prints, whose line ends are written as signs."""
+    return is_quoted(flow.text[flow.record_at(start) : start + 1], start - flow.record_at(start))
 
 
 def _whole(value: Value | None) -> int | None:

@@ -55,14 +55,6 @@ _LOADED = rb"100%|\bloss\b|(?<![\w./-])[Tt]raining(?![\w./-])|(?<![\w./-])[Ee]po
 _BAR = rb"[^\n\r|]{0,80}?(?P<percent>\d{1,3})%\|"
 _VALIDATES = rb"(?i)\b(?:valid(?:ation|ating|ate)?|val|evaluat(?:ion|ing|e)|eval)\b"
 """What a progress bar is called that runs over the data of a validation (tqdm, Lightning)."""
-_CAUGHT = (
-    r"[Ss]kipping (?:the |this )?batch|attempting to recover|[Rr]etrying|will retry|reducing batch|with exception:|[Ff]alling back|"
-    r"falling back to|lowering the batch|halving|has been split|ignored?\b.{0,20}continu"
-)
-_CAUGHT_SIGNS = (
-    "kipping", "recover", "etrying", "retry", "reducing", "with exception:", "alling back", "lowering", "halving", "been split", "ignore",
-)  # fmt: skip
-"""One of these stands in all that `_CAUGHT` matches; looking for them is twenty times cheaper."""
 
 
 class TracebackContext(Struct, frozen=True):
@@ -112,16 +104,6 @@ def _is_loading(before: bytes) -> bool:
         return False
     loads = [load.start() for load in re.finditer(_LOADING, before)]
     return bool(loads) and not re.search(_LOADED, before[loads[-1] :])
-
-
-def is_caught(text: str, start: int, end: int) -> bool:
-    """Return whether the words around a message say that the program handled it and went on."""
-    line_start = text.rfind("\n", 0, start) + 1
-    line_end = text.find("\n", end)
-    for _ in range(4):
-        line_end = text.find("\n", line_end + 1) if line_end >= 0 else -1
-    around = text[max(line_start, start - 200) : line_end if line_end >= 0 else min(len(text), end + 300)]
-    return any(sign in around for sign in _CAUGHT_SIGNS) and re.search(_CAUGHT, around) is not None
 
 
 def _trace(data: bytes, rank: int | None, *, needs_head: bool) -> TracebackContext:

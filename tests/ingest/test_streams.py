@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oomdoctor.ingest import compression, streams
+from oomdoctor import opening
+from oomdoctor.ingest import compression
 from oomdoctor.ingest.encodings import gbk_as_utf8, is_wide, with_plain_blanks
 from oomdoctor.ingest.streams import Opened, Unreadable, open_bytes, open_path
 
@@ -259,7 +260,7 @@ def test_nothing_stays_open(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     before = len(list(handles.iterdir()))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streams, "_FIRST_BYTES_S", 0.01)
+        patch.setattr(opening, "_FIRST_BYTES_S", 0.01)
         for name in ("bad.gz", "logs.zip", "missing", "pipe", "."):
             opened = open_path(str(tmp_path / name))
             if isinstance(opened, Opened):

@@ -89,6 +89,15 @@ def test_a_line_without_an_end_gives_a_window_of_bounded_size() -> None:
     assert HIT in window.raw and len(window.raw) < 64 << 10
 
 
+@pytest.mark.parametrize("length", range(1, 80, 7))
+def test_what_is_read_of_a_long_line_begins_with_a_whole_word(length: int) -> None:
+    """Of a key whose first half is missing nobody sees that it is one."""
+    (window,), _ = found(b"ab-/+_=." * length + b" word" * 1000 + HIT)
+    assert window.raw.startswith((b"word", b" word"))
+    (window,), _ = found(b"word " * 1000 + b"key-" * length + b" word" * 300 + HIT)
+    assert window.raw.startswith((b"word", b" word", b"key-" * length + b" "))
+
+
 def test_a_message_that_is_repeated_opens_few_windows_and_is_counted_whole() -> None:
     count = 12 * MIB // (len(HIT) + 1)
     opened, counts = found((HIT + b"\n") * count, closely_from=None)

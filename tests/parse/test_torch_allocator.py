@@ -170,14 +170,15 @@ def test_lower_case_loses_no_figure(text: str) -> None:
     assert lowered == {name: value for name, value in written.items() if name != "exception"}
 
 
-@pytest.mark.parametrize(("requested", "allocated", "name"), [
-    pytest.param("64.00 MiB", "0 bytes", "xpu-oom-host-usm", id="nothing held and enough free: not the card"),
-    pytest.param("4.00 GiB", "0 bytes", "xpu-oom", id="as large as one block may not be"),
-    pytest.param("64.00 MiB", "512.00 MiB", "xpu-oom", id="some of the card is held"),
+@pytest.mark.parametrize(("requested", "allocated", "reserved", "name"), [
+    pytest.param("64.00 MiB", "0 bytes", "0 bytes", "xpu-oom-host-usm", id="nothing held and enough free: not the card"),
+    pytest.param("4.00 GiB", "0 bytes", "0 bytes", "xpu-oom", id="as large as one block may not be"),
+    pytest.param("64.00 MiB", "512.00 MiB", "0 bytes", "xpu-oom", id="some of the card is held"),
+    pytest.param("64.00 MiB", "0 bytes", "512.00 MiB", "xpu-oom", id="no tensor is left, and their memory was not given back"),
 ])  # fmt: skip
-def test_an_empty_xpu_that_refuses(requested: str, allocated: str, name: str) -> None:
+def test_an_empty_xpu_that_refuses(requested: str, allocated: str, reserved: str, name: str) -> None:
     message = f"XPU out of memory. Tried to allocate {requested}. GPU 0 has a total capacity of 11.60 GiB of which 10.90 GiB is free. "
     (match,) = torch_allocator.parse(
-        f"{message}Of the allocated memory {allocated} is allocated by PyTorch, and 0 bytes is reserved by PyTorch but unallocated."
+        f"{message}Of the allocated memory {allocated} is allocated by PyTorch, and {reserved} is reserved by PyTorch but unallocated."
     )
     assert match.signature == name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from oomdoctor.knowledge.pack import Pack
 from oomdoctor.parse.families.family import Family
 
 FAMILIES = {
@@ -15,13 +16,14 @@ FAMILIES = {
     "memory-summary": "memory_summary",
     "elastic-box": "elastic_box",
     "array-size": "array_size",
-    "refusal": "refusal",
+    "words": "any_program",
 }
-_loaded: dict[str, Family] = {}
+READERS = frozenset({"words"})
+"""Those that read a text by what its words mean."""
 
 
-def load_family(name: str) -> Family:
+def load_family(name: str, pack: Pack) -> Family:
     """Return the code that reads the messages of a family."""
-    if name not in _loaded:
-        _loaded[name] = import_module(f"oomdoctor.parse.families.{FAMILIES[name]}").parse
-    return _loaded[name]
+    module = import_module(f"oomdoctor.parse.families.{FAMILIES[name]}")
+    family: Family = module.reader(pack.lexicon) if name in READERS else module.parse
+    return family

@@ -259,7 +259,8 @@ def _name(body: str, lead: re.Match[str], fields: dict[str, Value], headed: bool
         bare = re.match(_ALONE, body[after:]) or re.match(_CUT_HEAD, body[after:])
         return "torch-cuda-oom-head" if device and bare and headed else None
     if device in _PORTS:
-        unused = fields.get("allocated_bytes") == 0 and _covers(fields.get("free_bytes"), requested)
+        held = (fields.get("allocated_bytes"), fields.get("reserved_unallocated_bytes") or 0)
+        unused = held == (0, 0) and _covers(fields.get("free_bytes"), requested)
         if device == "XPU" and unused and isinstance(requested, int) and requested < _XPU_BLOCK:
             return "xpu-oom-host-usm"
         if device == "MUSA" and "total capacity;" in body:

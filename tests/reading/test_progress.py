@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from oomdoctor.parse.progress import find_steps_passed
 from oomdoctor.parse.traceback import whole_traceback
+from oomdoctor.reading.progress import find_steps_passed
 
 
 @pytest.mark.parametrize(("text", "steps"), [

@@ -1,0 +1,58 @@
+"""What the lines of a text say in any program's words: memory that was refused, a process that was killed, another error.
+
+Of one line the surest counts: a refusal before an end, an end before an error of which nothing more is known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+
+from oomdoctor.case.event import Value
+from oomdoctor.knowledge.records.lexicon import LexiconNode
+from oomdoctor.parse.families.family import Family
+from oomdoctor.parse.signature import Match
+from oomdoctor.reading.errors import SIGNS, find_error
+from oomdoctor.reading.killed import stated_ends
+from oomdoctor.reading.stated import RefusalReader, StatedRefusal
+
+_SIGN = re.compile("|".join(map(re.escape, SIGNS)))
+
+
+def reader(lexicon: LexiconNode, *, is_end: bool = False) -> Family:
+    """Return what yields the facts in a text, at most one for a line. `is_end`: a log ends with the text."""
+    return partial(_parse, lexicon, RefusalReader(lexicon), is_end)
+
+
+def _parse(lexicon: LexiconNode, refusals: RefusalReader, is_end: bool, text: str) -> Iterator[Match]:
+    taken: set[int] = set()
+    for match in (*map(_of_refusal, refusals.read(text, is_end=is_end)), *_ends(text, lexicon), *_errors(text, lexicon)):
+        line = text.rfind("\n", 0, match.start) + 1
+        if line not in taken:
+            taken.add(line)
+            yield match
+
+
+def _of_refusal(refusal: StatedRefusal) -> Match:
+    kinds = {"stated": "refused-in-words", "warned": "short-warned", "named": "named-at-the-end"}
+    return Match(f"{refusal.whose}-memory-{kinds[refusal.weight]}", refusal.start, refusal.end, refusal.fields)
+
+
+def _ends(text: str, lexicon: LexiconNode) -> Iterator[Match]:
+    for ending in stated_ends(text, lexicon):
+        told = {"exit_code": ending.exit_code, "pid": ending.pid}
+        fields: dict[str, Value] = {name: value for name, value in told.items() if value is not None}
+        yield Match("ended-by-sigkill", ending.start, ending.end, fields)
+
+
+def _errors(text: str, lexicon: LexiconNode) -> Iterator[Match]:
+    at = 0
+    while (sign := _SIGN.search(text, at)) is not None:
+        start = text.rfind("\n", 0, sign.start()) + 1
+        end = text.find("\n", sign.end())
+        at = len(text) if end < 0 else end
+        error = find_error(text, start, at, lexicon)
+        if error is not None:
+            name = "aftermath-in-words" if error.is_aftermath else "error-raised" if error.is_raised else "error-stated"
+            yield Match(name, error.start, error.end, {"error": error.name})

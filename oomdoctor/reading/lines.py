@@ -1,0 +1,45 @@
+"""A line with its words, what they mean, and where its sentences end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+
+from msgspec import Struct
+
+from oomdoctor.knowledge.records.lexicon import LexiconNode
+from oomdoctor.knowledge.word_split import LineWord, split_words
+from oomdoctor.reading.lexicon import Tag, find_tags
+
+_BREAK = r"[.;!?](?=\s|$)|[。；！？\n]"
+
+
+class TaggedLine(Struct, frozen=True):
+    """A line, its words and their concepts."""
+
+    text: str
+    words: Sequence[LineWord]
+    tags: Sequence[Tag]
+
+    def of(self, concepts: Collection[str]) -> Iterator[Tag]:
+        """Yield the tags of some concepts in their order."""
+        return (tag for tag in self.tags if tag.concept in concepts)
+
+    def span(self, tag: Tag) -> tuple[int, int]:
+        """Return where the words of a tag begin and end."""
+        return self.words[tag.first].start, self.words[tag.end - 1].end
+
+    def sentence(self, at: int) -> tuple[int, int]:
+        """Return where the sentence of a character begins and ends."""
+        breaks = [match.end() for match in re.finditer(_BREAK, self.text)]
+        return max((end for end in breaks if end <= at), default=0), min((end for end in breaks if end > at), default=len(self.text))
+
+    def within(self, concepts: Collection[str], start: int, end: int) -> Iterator[Tag]:
+        """Yield the tags of some concepts in a part of the line."""
+        return (tag for tag in self.of(concepts) if self.words[tag.first].start >= start and self.words[tag.end - 1].end <= end)
+
+
+def tagged(text: str, tree: LexiconNode) -> TaggedLine:
+    """Return a line with what its words mean."""
+    words = split_words(text)
+    return TaggedLine(text, words, find_tags(tree, words))

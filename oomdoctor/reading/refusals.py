@@ -1,0 +1,151 @@
+"""Refusals of memory in a program's own words, whatever program says them: what the words of a sentence mean, and how they follow each other.
+
+A sentence says that memory lacks, that it could not be taken, that it went over what it may, or that more is needed than there is. Whose
+memory it was is said by the words of it, else by the nearest word for a place. Disks, times and tokens run out too: a word for one of them
+between the words of a form makes it another failure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from oomdoctor.knowledge.records.lexicon import LexiconNode
+from oomdoctor.reading.lexicon import Tag
+from oomdoctor.reading.lines import TaggedLine, tagged
+
+FormName = Literal["lack", "refused", "fit", "over", "short"]
+Whose = Literal["device", "host", "shared", "chip"]
+
+MEMORY = ("memory", "device-memory", "host-memory", "shared-memory", "chip-memory")
+_OWNERS: dict[str, Whose] = {
+    "device-memory": "device", "host-memory": "host", "shared-memory": "shared", "chip-memory": "chip",
+    "device": "device", "library": "device", "host": "host", "weak-host": "host",
+}  # fmt: skip
+_PLACES: Sequence[Collection[str]] = (("device-memory", "device", "library", "host-memory", "host"), ("weak-host",))
+"""Words for a place; those of a row count where no word of a row above it stands."""
+_BETWEEN = r"[,:|{}\[\]]\s"
+"""What parts the word that something lacks from the memory of another clause."""
+_COMPARED = r"\d\s?[KMGT]i?B\)?\s?>\s?(?:[a-z]{1,12}\s){0,3}\d[\d.]*\s?[KMGT]i?B"
+_SIZE = r"(?<![\w.])\d[\d,.]*\s?(?:[KMGT]i?[Bb]|bytes?|[KMGT]\b|字节)|(?<![\w.])\d{8,20}(?![\w.])|0x[0-9a-f]{6,16}"
+
+
+class _Form(Struct, frozen=True):
+    """Concepts that follow each other at most `gap` characters apart, and what has to stand in the sentence beside them."""
+
+    name: FormName
+    sequence: tuple[Collection[str], ...]
+    gap: int = 0
+    beside: Collection[str] = ()
+    sized: bool = False
+    """A size will do instead."""
+
+
+_NAMED = (*MEMORY, "sized", "device", "library")
+_LIMITED = ("limit", "stopped")
+_FORMS = (
+    _Form("lack", (("lack",), MEMORY), 40),
+    _Form("lack", (MEMORY, ("lacking",)), 18),
+    _Form("lack", (("out-of-memory",),)),
+    _Form("refused", (("fail",), ("allocate",)), 28, _NAMED, sized=True),
+    _Form("refused", (("allocate",), ("failed",)), 60, _NAMED, sized=True),
+    _Form("refused", (("error",), ("allocate",)), 2, _NAMED, sized=True),
+    _Form("refused", (("allocate",), ("error",)), 2, _NAMED, sized=True),
+    _Form("over", (("exceed",), MEMORY), 40, _LIMITED, sized=True),
+    _Form("over", (MEMORY, ("exceed",)), 60, _LIMITED, sized=True),
+    _Form("over", (MEMORY, ("limit",), ("exceed", "lacking")), 24),
+    _Form("over", (("exceed",), ("limit",)), 40, MEMORY, sized=True),
+    _Form("short", (("need",),), 0, (*MEMORY, "device", "sized")),
+)
+
+
+class MemoryRefusal(Struct, frozen=True):
+    """A refusal that a sentence states: which form it has, where it stands, and whose memory it names, if it names any."""
+
+    form: FormName
+    start: int
+    end: int
+    whose: Whose | None
+
+
+def find_refusals(text: str, tree: LexiconNode) -> Iterator[MemoryRefusal]:
+    """Yield what a line says of memory that was refused, for each sentence the first form that fits."""
+    line = tagged(text, tree)
+    last = -1
+    compared = re.search(_COMPARED, text)
+    if compared is not None and any(line.of(MEMORY)) and not any(line.of(("other-resource",))):
+        yield MemoryRefusal("short", *compared.span(), whose_memory(text, tree))
+    for form in _FORMS:
+        for chain in _chains(form, line):
+            start, end = line.span(chain[0])[0], line.span(chain[-1])[1]
+            within = line.sentence(start)
+            if within[0] == last or not _holds(form, chain, line, within):
+                continue
+            last = within[0]
+            whole = max((line.span(tag)[1] for tag in line.of(("limit",)) if tag.first == chain[-1].end), default=end)
+            yield MemoryRefusal("fit" if _is_fit(chain, line) else form.name, start, whole, _whose(chain, line, within))
+
+
+def whose_memory(text: str, tree: LexiconNode) -> Whose | None:
+    """Return whose memory the words of a text name; None where they name none, or both."""
+    line = tagged(text, tree)
+    for row in _PLACES:
+        owners = {_OWNERS[tag.concept] for tag in line.of(row)}
+        if owners:
+            return owners.pop() if len(owners) == 1 else "device"
+    return None
+
+
+def names_memory(text: str, tree: LexiconNode) -> bool:
+    """Return whether a text speaks of memory, or of a card."""
+    return any(tagged(text, tree).of((*MEMORY, "device", "library", "out-of-memory")))
+
+
+def _chains(form: _Form, line: TaggedLine) -> Iterator[Sequence[Tag]]:
+    """Yield the tags that follow each other as a form wants them."""
+    for first in line.of(form.sequence[0]):
+        chain = [first]
+        for concepts in form.sequence[1:]:
+            at = line.span(chain[-1])[1]
+            near = (tag for tag in line.of(concepts) if 0 <= line.span(tag)[0] - at <= form.gap and tag.first >= chain[-1].end)
+            following = next(near, None)
+            if following is None:
+                break
+            chain.append(following)
+        if len(chain) == len(form.sequence):
+            yield chain
+
+
+def _holds(form: _Form, chain: Sequence[Tag], line: TaggedLine, within: tuple[int, int]) -> bool:
+    """Return whether the words of a form speak of memory and stand in one clause."""
+    start, end = line.span(chain[0])[0], line.span(chain[-1])[1]
+    if end > within[1] or any(line.of(("other-resource",))) or any(line.within(("other-thing",), start, end)):
+        return False
+    if form.name == "lack" and len(chain) > 1 and re.search(_BETWEEN, line.text[line.span(chain[0])[1] : line.span(chain[1])[0]]):
+        return False
+    if not form.beside:
+        return True
+    inside = {at for tag in chain for at in range(tag.first, tag.end)}
+    named = (tag for tag in line.within(form.beside, *within) if not inside.issuperset(range(tag.first, tag.end)))
+    return next(named, None) is not None or (form.sized and re.search(_SIZE, line.text[within[0] : within[1]]) is not None)
+
+
+def _is_fit(chain: Sequence[Tag], line: TaggedLine) -> bool:
+    return any(line.words[tag.first].text.startswith("fit") for tag in chain if tag.concept == "allocate")
+
+
+def _whose(chain: Sequence[Tag], line: TaggedLine, within: tuple[int, int]) -> Whose | None:
+    """Return whose memory a sentence names: the memory of the form itself, else the place nearest to it in the sentence, then in the line."""
+    start, end = line.span(chain[0])[0], line.span(chain[-1])[1]
+    of_the_form = list(line.within(MEMORY[1:], start, end))
+    if of_the_form:
+        return _OWNERS[max(of_the_form, key=lambda tag: tag.end - tag.first).concept]
+    for concepts in (("chip-memory",), ("shared-memory",), *_PLACES):
+        for part in ((start, end), within, (0, len(line.text))):
+            near = sorted(line.within(concepts, *part), key=lambda tag: abs(line.span(tag)[0] - start))
+            if near:
+                return _OWNERS[near[0].concept]
+    return None

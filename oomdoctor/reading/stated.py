@@ -1,0 +1,230 @@
+"""Refusals of memory that the lines of a text state, and how sure each of them is.
+
+A sentence is a failure where the program marks it as an error, where its own figures show that more was asked for than there was, or where
+it is the last word of a log. At the level of a warning it is pressure, below that it is nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from msgspec import Struct
+
+from oomdoctor.case.event import Value
+from oomdoctor.knowledge.records.lexicon import LexiconNode
+from oomdoctor.reading.figures import figures_of, is_shown
+from oomdoctor.reading.lexicon import rarest_words
+from oomdoctor.reading.mood import says_it_goes_on, states
+from oomdoctor.reading.refusals import MemoryRefusal, Whose, find_refusals, names_memory, whose_memory
+from oomdoctor.reading.survival import goes_on
+
+Weight = Literal["stated", "warned", "named"]
+"""A failure, pressure, or words that may be one where a log ends with them."""
+
+_OWNERS = ("mem", "ram", "hbm", "alloc", "cache", "heap", "arena", "pool", "buffer", "page", "paging", "swap", "fit", "reserv", "oom", "byte",
+    "ib", "gb", "mb", "内存", "显存", "shm", "resource", "space")  # fmt: skip
+"""One of these stands, in small letters, in every line that states a refusal; looking for them is many times quicker than for words."""
+_REFUSING = ("lack", "lacking", "out-of-memory", "fail", "failed", "exceed", "need")
+"""Concepts of which one stands in every refusal but a comparison of sizes."""
+_COMPARED = r"b\)?\s?>"
+_ERROR = re.compile(
+    r"(?:^|[\s\[(|:\"'=<.])(?:ERROR|Error|error|FATAL|Fatal|fatal|CRITICAL|Critical|SEVERE|PANIC|panic(?:ked)?|E\d{3,8}|ERR|\[E\]|E|F\d{3,8})(?=[\s:\])|,\"'>])"
+    r"|\b[A-Za-z_]\w{0,60}(?:Error|Exception|Fault|Failure)\b(?=[:(\s]|$)|\bException\b|\b[Ff]ailed\b|TT_FATAL|_ASSERT\b|[Aa]ssertion\b|\w_ERROR\s|what\(\):|\bAborted\b|\bterminat(?:ed|ing)\b|\bexiting\b|\bEXITING\b|\b[Cc]heck failed|\b_exception: "
+)
+_WARNING = re.compile(r"(?:^|[\s\[(|:\"'=<_])(?:WARN(?:ING)?|[Ww]arn(?:ing)?|W\d{3,8}|\[W\]|\w{2,40}Warning|W)(?=[\s:\])|,\"'>])")
+_REMARK = re.compile(
+    r"(?:^|[\s\[(|:\"'=<])(?:INFO|[Ii]nfo|DEBUG|[Dd]ebug|TRACE|NOTE|[Nn]ote|[Tt]ip|[Hh]int|I\d{3,8}|\[I\]|I)(?=[\s:\])|,\"'>])"
+    r"|^oomdoctor run: "
+)
+"""What is said below a warning, and what is quoted of this program: a log is no testimony of it."""
+_CALLED = re.compile(r"(?i)[ _](?:error|exception|fault)\b")
+"""What calls the words before it an error."""
+_RAISED = re.compile(r"panicked at|TT_FATAL|(?i:fatal error)|[Ee]rror termination|terminate called|Caused by:")
+"""What makes the lines below it the text of an error."""
+_ENDS = re.compile(r"(?i)\b(?:abort(?:ed|ing)?|core dumped|traceback|exiting|terminat(?:ed|ing)|giving up|shutting down|stopp(?:ed|ing))\b")
+"""What marks an error behind its sentence, on its line or the next."""
+_GPU = re.compile(r"(?i)\b(?:device|gpu|cuda|npu|xpu|hpu|rocm|nd)[ :#\[(]{0,2}(\d{1,3})\b(?!\.\d| ?[KMGT]i?B)")
+_LONGEST = 700
+_TORCH = re.compile(r"\b(?:CUDA|HIP|XPU|NPU|MPS backend) $")
+_TEMPLATE = re.compile(r"\{[A-Za-z_][\w.]{0,40}(?:[\[(!}]|:[.<>\d])|%[dszu]\b|%\.\d[fg]|\$\{")
+"""A sentence of source code, before its figures are filled in."""
+_FURTHER = 2
+"""So many lines below a sentence may hold its figures."""
+_AFTER = 12
+_OF_A_NAME_BEFORE = re.compile(r"(?:[A-Za-z0-9_]|[^\s(\[\"'`:,][-+.:=_]{1,2})$")
+_OF_A_NAME_BEHIND = re.compile(r"[A-Za-z0-9_]|[-=.:_][A-Za-z0-9]|\"?[}\]]")
+"""What makes words a part of a longer name: of an option, a metric, a class."""
+_FEW = 4
+"""So few lines behind it leave open whether a log ends with what a line names."""
+_QUESTION = re.compile(r"[?？]\s{0,4}$")
+_ABOVE = 3
+_LAST_WORD = re.compile(r"(?i)\W*(?:(?!(?:i|i'm|we|my|it|was|get|got|getting|the)\b)[\w.:#()\[\]-]{1,40}\s){0,4}?\W*$")
+"""What a line holds before and behind a refusal that is all that it says."""
+_REST = re.compile(r"\W*(?:(?:for|of|in|on|at|to|while|when|during|with|from|by)\b[^\n]{0,120}|\([^()\n]{0,120}\))?\W*$")
+_SMALL = {letter: letter + 32 for letter in range(ord("A"), ord("Z") + 1)}
+_BARE_WORDS = re.compile(r"(?i)out[ _]of[ _]memory")
+
+
+class _Sentence(Struct, frozen=True):
+    """A refusal, the line that states it, and what stands around that."""
+
+    refusal: MemoryRefusal
+    line: str
+    above: str
+    after: list[str]
+
+    @property
+    def head(self) -> str:
+        """What stands before the refusal."""
+        return self.line[: self.refusal.start]
+
+    @property
+    def phrase(self) -> str:
+        """The refusal itself."""
+        return self.line[self.refusal.start : self.refusal.end]
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether the program calls it an error."""
+        return bool(
+            _ERROR.search(self.head)
+            or _CALLED.match(self.line[self.refusal.end :])
+            or _RAISED.search(self.above)
+            or any(map(_ENDS.search, (self.line[self.refusal.end :], *self.after[:1])))
+        )
+
+
+class StatedRefusal(Struct, frozen=True):
+    """A refusal that a line states, whose memory it was, and what it says of sizes."""
+
+    start: int
+    end: int
+    whose: Whose
+    weight: Weight
+    fields: dict[str, Value]
+
+
+class RefusalReader:
+    """Reads refusals by the words of one lexicon."""
+
+    def __init__(self, tree: LexiconNode) -> None:
+        self._tree = tree
+        words = sorted(rarest_words(tree, _REFUSING), key=len, reverse=True)
+        self._signs = re.compile("|".join([*map(re.escape, words), _COMPARED]))
+
+    def read(self, text: str, *, is_end: bool = False) -> Iterator[StatedRefusal]:
+        """Yield the refusals in a text, at most one for a line. `is_end`: a log ends with the text, so that what is only named counts too."""
+        for start, end in self.telling_lines(text):
+            stated = _read(text, start, min(end, start + _LONGEST), self._tree, is_end)
+            if stated is not None:
+                yield stated
+
+    def telling_lines(self, text: str) -> list[tuple[int, int]]:
+        """Return where the lines begin and end that may state a refusal."""
+        small = text.lower().replace("’", "'")
+        if len(small) != len(text):
+            small = text.translate(_SMALL)
+        lines: dict[int, int] = {}
+        for owner in _OWNERS:
+            at = small.find(owner)
+            while at >= 0:
+                start, end = small.rfind("\n", 0, at) + 1, small.find("\n", at)
+                end = len(text) if end < 0 else end
+                lines.setdefault(start, end)
+                at = small.find(owner, end)
+        return [(start, end) for start, end in sorted(lines.items()) if self._signs.search(small, start, end)]
+
+
+def _read(text: str, start: int, end: int, tree: LexiconNode, is_end: bool) -> StatedRefusal | None:
+    line = text[start:end]
+    if _TEMPLATE.search(line):
+        return None
+    above, after = _lines_before(text, start), _lines_after(text, end)
+    by_weight: dict[Weight, StatedRefusal] = {}
+    for refusal in find_refusals(line, tree):
+        sentence = _Sentence(refusal, line, above, after)
+        if _REMARK.search(sentence.head) or (_TORCH.search(sentence.head) and not _is_last_word(sentence)):
+            continue  # PyTorch's own message has a reader of its own
+        fields = figures_of(_with_figures(text, start, end))
+        whose = refusal.whose or whose_memory(above, tree) or "host"
+        weight = _weight(sentence, fields, tree, is_end) if whose != "chip" else None
+        if weight is None or (whose == "shared" and weight != "stated"):
+            continue
+        device = _GPU.search(line)
+        known = {**fields, "gpu_index": int(device[1])} if device else fields
+        by_weight.setdefault(weight, StatedRefusal(start + refusal.start, start + refusal.end, whose, weight, known))
+    return by_weight.get("stated") or by_weight.get("warned") or by_weight.get("named")
+
+
+def _weight(sentence: _Sentence, fields: dict[str, Value], tree: LexiconNode, is_end: bool) -> Weight | None:
+    """Return how surely a refusal is told of this run: the one table of that. None where it is only mentioned."""
+    refusal, shown = sentence.refusal, is_shown(fields)
+    sized = refusal.form in ("lack", "refused") and "requested_bytes" in fields
+    is_named = sized or refusal.whose is not None or names_memory(sentence.above + sentence.line, tree)
+    if not is_named or (shown is False and refusal.form in ("over", "short", "fit")):
+        return None
+    if not shown and not states(sentence.line, refusal.start, refusal.end, tree):
+        return None
+    if not sentence.is_marked and _is_part_of_a_name(sentence):
+        return None
+    if says_it_goes_on(sentence.line, tree) or (not sentence.is_marked and goes_on([sentence.line, *sentence.after], tree)):
+        return "warned"
+    if _WARNING.search(sentence.head) and not _ERROR.search(sentence.head):
+        return "warned"
+    is_last = not sentence.after and _is_last_word(sentence)
+    if shown or sized or (sentence.is_marked and _is_refusal(sentence)) or is_last:
+        return "stated"
+    return "named" if is_end and _is_named_at_the_end(sentence) else None
+
+
+def _is_named_at_the_end(sentence: _Sentence) -> bool:
+    """Return whether a log may end with what a line names: words of a sentence, and no part of a name or of an option."""
+    if sentence.refusal.form not in ("lack", "refused") or len(sentence.after) >= _FEW or _QUESTION.search(sentence.line):
+        return False
+    return sentence.is_marked or not _is_part_of_a_name(sentence)
+
+
+def _is_part_of_a_name(sentence: _Sentence) -> bool:
+    """Return whether the words are a part of the name of an option, a metric or a class, and no error of that name is stated."""
+    behind = sentence.line[sentence.refusal.end :]
+    if re.match(r"(?:Error|Exception)\s{0,4}(?::|$)", behind):
+        return False
+    return _OF_A_NAME_BEFORE.search(sentence.head) is not None or _OF_A_NAME_BEHIND.match(behind) is not None
+
+
+def _is_refusal(sentence: _Sentence) -> bool:
+    """Return whether an error says without two figures that memory was refused."""
+    if sentence.refusal.form == "lack" and _BARE_WORDS.fullmatch(sentence.phrase) and sentence.refusal.whose is None:
+        # The bare words are also what a driver's code is called: they count where a program ends with them.
+        return not sentence.after or "alloc" in (sentence.above + sentence.line).lower()
+    return sentence.refusal.form != "short"
+
+
+def _is_last_word(sentence: _Sentence) -> bool:
+    """Return whether a line is hardly more than that memory was refused."""
+    behind = sentence.line[sentence.refusal.end :]
+    return sentence.refusal.form in ("lack", "refused") and bool(_LAST_WORD.match(sentence.head) and _REST.match(behind))
+
+
+def _with_figures(text: str, start: int, end: int) -> str:
+    """Return a sentence with the lines below it that go on with its figures."""
+    for _ in range(_FURTHER):
+        if not re.match(r"\n[ \t]{0,8}[-(]\s{0,2}\S", text[end : end + 12]):
+            break
+        after = text.find("\n", end + 1)
+        end = len(text) if after < 0 else after
+    return text[start : min(end, start + 2 * _LONGEST)]
+
+
+def _lines_after(text: str, end: int) -> list[str]:
+    return [line for line in text[end : end + 4096].split("\n") if line.strip()][:_AFTER]
+
+
+def _lines_before(text: str, start: int) -> str:
+    """Return the few lines above a sentence, which may mark it as the text of an error."""
+    at = start
+    for _ in range(_ABOVE):
+        at = text.rfind("\n", 0, max(0, at - 1)) + 1
+    return text[at:start]
