@@ -15,6 +15,7 @@ from msgspec import Struct, to_builtins
 
 from oomdoctor.knowledge.pack import FIXES, PROBLEMS, SIGNATURES, SOURCES, Pack
 from oomdoctor.knowledge.records.base import Record, RecordKind
+from oomdoctor.knowledge.records.bug import BUGS, ProgramBug
 from oomdoctor.knowledge.records.condition import AllOf, AnyOf, EventCondition, FactCondition, NotThat, TextCondition, written_condition
 from oomdoctor.knowledge.records.fix import FixRecord, NotThisRecord
 from oomdoctor.knowledge.records.problem import ProblemRecord
@@ -23,8 +24,8 @@ from oomdoctor.knowledge.records.source import SourceRecord
 
 T = TypeVar("T", bound=Record)
 
-PARTS = ("problems", "fixes", "signatures", "sources")
-_KINDS: tuple[RecordKind[Any], ...] = (PROBLEMS, FIXES, SIGNATURES, SOURCES)
+PARTS = ("problems", "fixes", "signatures", "sources", "bugs")
+_KINDS: tuple[RecordKind[Any], ...] = (PROBLEMS, FIXES, SIGNATURES, SOURCES, BUGS)
 _WORDS = re.compile(r"[a-z0-9_.+-]{2,}|[\u4e00-\u9fff]+")
 _LONG_CHINESE = 4
 _CALLED = 100
@@ -91,6 +92,10 @@ class Book:
         """Return a source. Raise KeyError where there is none of that id."""
         return _known(self.pack.source(name), name)
 
+    def bug(self, name: str) -> ProgramBug:
+        """Return a known bug of releases. Raise KeyError where there is none of that id."""
+        return _known(self.pack.record(BUGS, name), name)
+
     def fixes_of(self, problem: ProblemRecord) -> list[FixRecord]:
         """Return the fixes of a problem, in its order; a name that points nowhere is for the lint to report."""
         return [self.fixes[name] for name in problem.fixes if name in self.fixes]
@@ -117,7 +122,7 @@ class Book:
                 yield "fixes", fix.id
 
     def part_of(self, name: str) -> str | None:
-        """Return where an id stands: `problems`, `fixes`, `signatures`, `sources`, `causes` or `areas`; None where nowhere."""
+        """Return where an id stands: `problems`, `fixes`, `signatures`, `sources`, `bugs`, `causes` or `areas`; None where nowhere."""
         for part in PARTS:
             if name in self.pack.names(part):
                 return part

@@ -1,8 +1,9 @@
 """The language of conditions as rule files write it: what is wrong with one, and the plain condition that it stands for.
 
-`all`, `any`, `not` join; `event`, `program`, `kind` (with `where`) ask about events, `text` about their words, `fact` about a named
-fact, `condition` is a condition of rules/conditions.yaml. `{fact: x, known: true, gt: 1}` is short for both: known, and above one.
-What they mean is in findings/conditions.py, which sees plain conditions only: without names, one operator for each fact.
+`all`, `any`, `not` join; `tells`, `resource`, `program`, `kind`, `outcome`, `event` (with `where`) ask about events, `text` about their
+words, `fact` about a named fact, `condition` is a condition of rules/conditions.yaml. A comparison does not hold where the fact is
+unknown; with `open: true` its answer is open then, and the report names the fact. What they mean is in findings/conditions.py, which
+sees plain conditions only: without names.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from oomdoctor.knowledge.records.condition import EVENT_WORDS
+
 OPERATORS = ("is", "not", "lt", "le", "gt", "ge", "in", "contains", "known")
 _OF_FACTS = tuple(word for word in OPERATORS if word != "not")
-WORDS = ("all", "any", "not", "event", "program", "kind", "where", "text", "fact", "condition")
+_OF_EVENTS = (*EVENT_WORDS, "where")
+WORDS = ("all", "any", "not", *_OF_EVENTS, "text", "fact", "condition")
 _DEEPEST = 20
 
 WrittenCondition = Mapping[str, Any]
@@ -47,35 +51,32 @@ def fault(when: Any, at: str = "$", depth: int = 0) -> tuple[str, str] | None:
     for word in ("text", "condition"):
         if word in when:
             return None if len(when) == 1 and isinstance(when[word], str) else (at, f"'{word}' stands alone and holds a text")
-    unknown = sorted(set(when) - {"event", "program", "kind", "where"})
+    unknown = sorted(set(when) - set(_OF_EVENTS))
     return (f"{at}.{unknown[0]}", f"unknown word '{unknown[0]}' in a condition") if unknown else None
 
 
 def _fault_of_fact(when: WrittenCondition, at: str) -> tuple[str, str] | None:
-    operators = [word for word in when if word != "fact"]
+    operators = [word for word in when if word not in ("fact", "open")]
     strange = next((word for word in operators if word not in _OF_FACTS), None)
     if strange is not None:
         return f"{at}.{strange}", f"unknown operator '{strange}'; a fact is compared by one of {', '.join(_OF_FACTS)}"
-    compared = [word for word in operators if word != "known"]
-    if not operators or len(compared) > 1 or (compared and len(operators) > 1 and when["known"] is not True):
-        return at, f"a fact is compared by one of {', '.join(_OF_FACTS)}, which `known: true` may go with"
+    if "known" in operators and len(operators) > 1 and when["known"] is True:
+        return f"{at}.known", "a comparison holds of known facts only: `known: true` stands alone"
+    if len(operators) != 1 or when.get("open", True) is not True:
+        return at, f"a fact is compared by one of {', '.join(_OF_FACTS)}, which `open: true` may go with"
     return None
 
 
 def plain(when: WrittenCondition, named: Mapping[str, WrittenCondition]) -> dict[str, Any]:
-    """Return a well-formed condition without names and with one operator for each fact; `named` has every name in it."""
+    """Return a well-formed condition without names; `named` has every name in it."""
     if "condition" in when:
         return dict(named[when["condition"]])
     if "all" in when:
         whole = [(part, plain(part, named)) for part in when["all"]]
-        # What stands for several conditions joins those around it.
+        # A named condition that stands for several joins those around it.
         return {"all": [inner for part, spelt in whole for inner in (spelt["all"] if "all" in spelt and "all" not in part else [spelt])]}
     if "any" in when:
         return {"any": [plain(part, named) for part in when["any"]]}
     if "not" in when:
         return {"not": plain(when["not"], named)}
-    if "fact" in when and "known" in when:
-        compared = [{"fact": when["fact"], word: when[word]} for word in when if word not in ("fact", "known")]
-        if compared:
-            return {"all": [{"fact": when["fact"], "known": True}, *compared]}
     return dict(when)

@@ -197,9 +197,9 @@ def fact_names(rules: RuleSet) -> FactNames:
 
 
 def fields_of(signature: SignatureRecord) -> set[str]:
-    """Return the fields of the events of a signature; where a family reads them, those that its examples show."""
+    """Return the fields of the events of a signature; where no pattern reads them, those that its examples show."""
     shown = (name for example in signature.examples for name in example.fields)
-    return {*_GROUP.findall(signature.pattern or ""), *signature.set, *(shown if signature.family else ())}
+    return {*_GROUP.findall(signature.pattern or ""), *signature.set, *(() if signature.pattern else shown)}
 
 
 def _listed(root: str, table: str) -> list[str]:

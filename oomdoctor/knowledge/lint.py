@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from oomdoctor.knowledge.pattern import sre_constants, sre_parse
 from oomdoctor.knowledge.pattern_cost import tries
+from oomdoctor.knowledge.records.bug import BugRecord
 from oomdoctor.knowledge.records.change import ChangeRecord
 from oomdoctor.knowledge.records.check import CheckRecord
 from oomdoctor.knowledge.records.condition import AllOf, AnyOf, Condition, NotThat, TextCondition
@@ -23,8 +24,10 @@ from oomdoctor.knowledge.rule_set import LoadedSignature, RuleSet
 from oomdoctor.knowledge.table_lint import table_files, wrong_table
 from oomdoctor.knowledge.yaml_file import place_of_word
 
-_Shown = Union[SignatureRecord, ProblemRecord, CheckRecord, ChangeRecord, EvidenceRecord, ComputationRecord, LayoutRecord]
+_Shown = Union[SignatureRecord, ProblemRecord, CheckRecord, ChangeRecord, BugRecord, EvidenceRecord, ComputationRecord, LayoutRecord]
 _LETTERS = 6
+_LETTERS_OF_WORDS = 5
+"""A line with any error is read word by word."""
 _RARE = 2
 """How many letters one outside of ASCII counts for: few logs hold any."""
 _LONG = 2000
@@ -77,6 +80,7 @@ def _with_examples(rules: RuleSet) -> Iterator[tuple[str, _Shown]]:
     yield from rules.problems
     yield from rules.checks
     yield from rules.changes
+    yield from ((path, bug) for path, file in rules.bugs for bug in file.bugs if bug.shown)
     root = Path(rules.root)
     yield from ((str(root / "evidence.yaml"), record) for record in rules.evidence)
     yield from ((str(root / "computations.yaml"), record) for record in rules.computations)
@@ -94,6 +98,10 @@ def other_patterns(rules: RuleSet) -> Iterator[tuple[str, str, str]]:
     """Yield the patterns that are not of signatures: the file, the id of the record, and the pattern."""
     for path, problem in rules.problems:
         yield from ((path, problem.id, pattern) for pattern in _texts(problem.when))
+    for path, file in rules.bugs:
+        for bug in file.bugs:
+            conditions = [sign.when for sign in bug.shown if sign.when is not None]
+            yield from ((path, bug.id, pattern) for when in conditions for pattern in _texts(when))
     for path, framework in rules.frameworks:
         if framework.in_logs is not None and framework.in_logs.pattern is not None:
             yield path, framework.framework, framework.in_logs.pattern
@@ -119,13 +127,15 @@ def issue_at(wrong: Wrong) -> RuleIssue:
 def signature_faults(loaded: LoadedSignature, healthy: Sequence[str], expand: Callable[[str], str]) -> Iterator[tuple[str, str]]:
     """Yield each mistake, and the word at which it stands."""
     record = loaded.record
+    if record.kind != "context" and record.certainty is None:
+        yield "needs a certainty: certain, likely or possible", "kind"
+    if record.says is not None:
+        return
     yield from _literals(record, healthy)
     if (record.pattern is None) == (record.family is None):
         yield "needs either a pattern or a family", "pattern"
     if record.pattern is not None:
         yield from ((why, "pattern") for why in slow(expand(record.pattern)))
-    if record.kind != "context" and record.certainty is None:
-        yield "needs a certainty: certain, likely or possible", "kind"
     yield from ((why, "") for why in _unproven(record))
     for example in record.examples:
         # A text begins like a line: a literal may begin with the end of the line before it.
@@ -134,9 +144,10 @@ def signature_faults(loaded: LoadedSignature, healthy: Sequence[str], expand: Ca
 
 
 def _literals(record: SignatureRecord, healthy: Sequence[str]) -> Iterator[tuple[str, str]]:
+    least = _LETTERS_OF_WORDS if record.family == "words" else _LETTERS
     for literal in record.literals:
-        if sum(1 if letter.isascii() else _RARE for letter in re.findall(r"[^\W_]", literal)) < _LETTERS:
-            yield f"the literal {literal!r} is too short: at least {_LETTERS} letters or digits", "literals"
+        if sum(1 if letter.isascii() else _RARE for letter in re.findall(r"[^\W_]|-(?=\d)|=(?==|\d)", literal)) < least:
+            yield f"the literal {literal!r} is too short: at least {least} letters or digits", "literals"
         if record.kind != "context":
             line = next((line for line in healthy if literal in line), None)
             if line is not None:

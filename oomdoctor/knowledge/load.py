@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
+from os.path import lexists
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,6 +14,8 @@ from msgspec.structs import replace
 from oomdoctor.case.settings import RunSettings
 from oomdoctor.errors import RuleError
 from oomdoctor.knowledge.conditions import WrittenCondition, fault, parts, plain
+from oomdoctor.knowledge.phrases import fault_of_phrase
+from oomdoctor.knowledge.records.bug import BugFile
 from oomdoctor.knowledge.records.change import ChangeFile
 from oomdoctor.knowledge.records.check import CheckFile
 from oomdoctor.knowledge.records.condition import ConditionFile, tagged_condition
@@ -20,15 +24,18 @@ from oomdoctor.knowledge.records.fix import FixRecord
 from oomdoctor.knowledge.records.form import FormRecord, SheetRecord
 from oomdoctor.knowledge.records.framework import FrameworkRecord, FromKey
 from oomdoctor.knowledge.records.layout import LayoutFile
+from oomdoctor.knowledge.records.lexicon import ConceptRecord, LexiconFile
 from oomdoctor.knowledge.records.log_setting import LogSettingRecord
 from oomdoctor.knowledge.records.problem import CauseFile, ProblemRecord
 from oomdoctor.knowledge.records.server import ServerRecord
-from oomdoctor.knowledge.records.signature import SignatureFile
+from oomdoctor.knowledge.records.signature import SignatureFile, SignatureRecord, TopicFile
 from oomdoctor.knowledge.records.source import SourceFile
 from oomdoctor.knowledge.records.template import TemplateRecord
 from oomdoctor.knowledge.references import wrong_references
+from oomdoctor.knowledge.rows.bug_rows import bug_signatures
 from oomdoctor.knowledge.rows.framework_rows import with_framework_rows
 from oomdoctor.knowledge.rows.log_settings import signature_of
+from oomdoctor.knowledge.rows.observations import with_quotes
 from oomdoctor.knowledge.rows.program_marks import signature_of_marks
 from oomdoctor.knowledge.rule_set import LoadedSignature, RuleSet
 from oomdoctor.knowledge.yaml_file import YamlFile, convert, did_you_mean, place_of_word, read_yaml
@@ -36,7 +43,7 @@ from oomdoctor.knowledge.yaml_file import YamlFile, convert, did_you_mean, place
 T = TypeVar("T")
 _LOG = "log"
 """The framework whose settings are the fields of messages of context."""
-_DATA = ("fields", "environment", "snapshot")
+_DATA = ("fields", "environment", "snapshot", "observed")
 """Keys that hold examples of data, whose keys are no words of rules."""
 
 
@@ -74,12 +81,19 @@ def _read_folder(root: Path, known: Mapping[str, WrittenCondition]) -> RuleSet:
     """Return the rules of one folder as its files have them; `known` are named conditions of another one."""
     named = {**known, **load_conditions(root / "conditions.yaml")}
     frameworks = _frameworks(root / "frameworks", named)
-    signatures = [signature for path in sorted((root / "signatures").rglob("*.yaml")) for signature in load_signatures(path)]
+    paths = [path for folder in ("signatures", "observations") for path in sorted((root / folder).rglob("*.yaml"))]
+    reported = root / "reported.yaml"
+    files = [*paths, *([reported] if lexists(reported) else [])]
+    signatures = [signature for file in files for signature in load_signatures(file)]
     for path, framework in frameworks:
         marks = signature_of_marks(framework)
         own = [*framework.signatures, *([marks] if marks else [])]
         signatures += [LoadedSignature(framework.framework, path, record) for record in own]
+    bugs = _records(root / "bugs", BugFile, named)
+    signatures += [signature for path, file in bugs for signature in _shown_bugs(path, file)]
     _unique([(signature.path, signature.record.id) for signature in signatures])
+    _unique([(path, file.program) for path, file in bugs])
+    _unique([(path, bug.id) for path, file in bugs for bug in file.bugs])
     problems = _records(root / "problems", ProblemRecord, named)
     fixes = _records(root / "fixes", FixRecord, named)
     checks = tuple((path, check) for path, file in _records(root / "checks", CheckFile, named) for check in file.checks)
@@ -97,12 +111,12 @@ def _read_folder(root: Path, known: Mapping[str, WrittenCondition]) -> RuleSet:
     servers = _records(root / "servers", ServerRecord)
     _unique([(path, server.server) for path, server in servers])
     listed = root / "sources.yaml"
-    lying = load_file(laid, LayoutFile) if (laid := root / "layouts.yaml").is_file() else LayoutFile(layouts=[], exports=[])
+    lying = load_file(laid, LayoutFile) if lexists(laid := root / "layouts.yaml") else LayoutFile(layouts=[], exports=[])
     return RuleSet(
         signatures=tuple(signatures),
         problems=problems,
         fixes=fixes,
-        sources=tuple(load_file(listed, SourceFile).sources) if listed.is_file() else (),
+        sources=tuple(load_file(listed, SourceFile).sources) if lexists(listed) else (),
         frameworks=tuple((path, replace(framework, signatures=[])) for path, framework in frameworks),
         servers=servers,
         checks=checks,
@@ -110,12 +124,15 @@ def _read_folder(root: Path, known: Mapping[str, WrittenCondition]) -> RuleSet:
         sheets=_records(root / "forms" / "sheets", SheetRecord),
         templates=templates,
         changes=changes,
-        causes=tuple(load_file(causes, CauseFile).causes) if (causes := root / "causes.yaml").is_file() else (),
-        computations=tuple(load_file(told, ComputationFile).computations) if (told := root / "computations.yaml").is_file() else (),
-        holdings=tuple(load_file(held, HoldingFile).holdings) if (held := root / "holdings.yaml").is_file() else (),
-        evidence=tuple(_record(read_yaml(weighed), EvidenceFile, named).evidence) if (weighed := root / "evidence.yaml").is_file() else (),
+        bugs=bugs,
+        causes=tuple(load_file(causes, CauseFile).causes) if lexists(causes := root / "causes.yaml") else (),
+        computations=tuple(load_file(told, ComputationFile).computations) if lexists(told := root / "computations.yaml") else (),
+        holdings=tuple(load_file(held, HoldingFile).holdings) if lexists(held := root / "holdings.yaml") else (),
+        evidence=tuple(_record(read_yaml(weighed), EvidenceFile, named).evidence) if lexists(weighed := root / "evidence.yaml") else (),
         layouts=tuple(lying.layouts),
         exports=tuple(lying.exports),
+        topics=load_file(told, TopicFile).topics if lexists(told := root / "topics.yaml") else {},
+        concepts=tuple(_concepts(root / "lexicon")),
         conditions=named,
         root=str(root),
     )
@@ -125,6 +142,24 @@ def _frameworks(folder: Path, named: Mapping[str, WrittenCondition]) -> list[tup
     """Return the frameworks of a folder, with each row of a setting in their logs spelt out as a signature."""
     files = [read_yaml(path) for path in sorted(folder.glob("*.yaml"))]
     return [(file.path, convert(file, FrameworkRecord, _with_conditions(file, _without_rows(file), "$", named))) for file in files]
+
+
+def _shown_bugs(path: str, file: BugFile) -> list[LoadedSignature]:
+    """Return the signatures by which logs show the bugs of a program, and its version."""
+    return [LoadedSignature(file.program, path, record) for record in bug_signatures(file)]
+
+
+def _concepts(folder: Path) -> Iterator[tuple[str, ConceptRecord]]:
+    """Yield the concepts of the files of a lexicon. Raise RuleError at a phrase that is none."""
+    for path in sorted(folder.glob("*.yaml")):
+        file = read_yaml(path)
+        for number, concept in enumerate(convert(file, LexiconFile, file.value).concepts):
+            for language, phrases in concept.words.items():
+                for entry, phrase in enumerate(phrases):
+                    why = fault_of_phrase(phrase)
+                    if why is not None:
+                        raise file.error(f"$.concepts[{number}].words.{language}[{entry}]", f"{concept.id}: {why}")
+            yield file.path, concept
 
 
 def _laid_over(rules: RuleSet, over: RuleSet) -> RuleSet:
@@ -139,8 +174,11 @@ def _laid_over(rules: RuleSet, over: RuleSet) -> RuleSet:
         signatures=merged("signatures", lambda item: str(item.record.id)),
         frameworks=merged("frameworks", lambda item: str(item[1].framework)),
         servers=merged("servers", lambda item: str(item[1].server)),
+        bugs=merged("bugs", lambda item: str(item[1].program)),
         **{name: merged(name, lambda item: str(item[1].id)) for name in kinds},
         **{name: merged(name, lambda item: str(item.id)) for name in _BY_ID},
+        topics={**rules.topics, **over.topics},
+        concepts=(*rules.concepts, *over.concepts),
         conditions=over.conditions,
     )
 
@@ -162,7 +200,7 @@ def _with_log_settings(frameworks: tuple[tuple[str, FrameworkRecord], ...]) -> t
 def load_conditions(path: Path) -> Mapping[str, WrittenCondition]:
     """Return the named conditions of a folder of rules, as plain ones; a condition may use those above it."""
     named: dict[str, WrittenCondition] = {}
-    if path.is_file():
+    if lexists(path):
         file = read_yaml(path)
         for number, record in enumerate(convert(file, ConditionFile, file.value).conditions):
             if record.id in named:
@@ -210,11 +248,18 @@ def _with_conditions(file: YamlFile, value: Any, at: str, named: Mapping[str, Wr
 
 
 def load_signatures(path: Path) -> list[LoadedSignature]:
-    """Return the signatures of one file."""
+    """Return the signatures of one file, of what is printed or of what is seen."""
     file = read_yaml(path)
-    loaded = convert(file, SignatureFile, _without_rows(file))
-    records = [replace(record, purpose=record.purpose or loaded.purpose) for record in loaded.signatures]
-    return [LoadedSignature(loaded.program, file.path, record) for record in records]
+    loaded = convert(file, SignatureFile, _with_head(_without_rows(file)))
+    return [
+        LoadedSignature(record.program or loaded.program, file.path, _with_literals(with_quotes(record))) for record in loaded.signatures
+    ]
+
+
+def _with_literals(record: SignatureRecord) -> SignatureRecord:
+    """Return a signature with the literals spelt out that it gives in parts."""
+    spelt = ["".join(chosen) for chosen in product(*record.literal_parts)] if record.literal_parts else []
+    return replace(record, literals=[*record.literals, *spelt], literal_parts=[])
 
 
 def _without_rows(file: YamlFile) -> Any:
@@ -223,11 +268,25 @@ def _without_rows(file: YamlFile) -> Any:
     if not isinstance(signatures, list):
         return file.value
     whole = [
-        to_builtins(signature_of(convert(file, LogSettingRecord, item, f"$.signatures[{number}]"))) if "setting" in item else item
+        _spelt_out(convert(file, LogSettingRecord, item, f"$.signatures[{number}]")) if "setting" in item else item
         for number, item in enumerate(signatures)
         if isinstance(item, dict)
     ]
     return {**file.value, "signatures": whole if len(whole) == len(signatures) else signatures}
+
+
+def _spelt_out(row: LogSettingRecord) -> dict[str, object]:
+    """Return the signature of a row as a file would write it, without what it leaves to the head of the file."""
+    return {key: value for key, value in to_builtins(signature_of(row)).items() if value}
+
+
+def _with_head(value: Any) -> Any:
+    """Return the content of a file of signatures with what its head says of all of them written into each."""
+    signatures = value.get("signatures") if isinstance(value, dict) else None
+    if not isinstance(signatures, list):
+        return value
+    head = {key: value[key] for key in value if key in SignatureRecord.__struct_fields__}
+    return {**value, "signatures": [{**head, **item} if isinstance(item, dict) else item for item in signatures]}
 
 
 def add_file(rules: RuleSet, path: Path) -> RuleSet:
@@ -239,6 +298,10 @@ def add_file(rules: RuleSet, path: Path) -> RuleSet:
     if "changes" in keys:
         added = _record(file, ChangeFile, rules.conditions).changes
         return replace(rules, changes=(*rules.changes, *((file.path, change) for change in added)))
+    if "bugs" in keys:
+        of_program = _record(file, BugFile, rules.conditions)
+        added_signatures = _shown_bugs(file.path, of_program)
+        return replace(rules, bugs=(*rules.bugs, (file.path, of_program)), signatures=(*rules.signatures, *added_signatures))
     if "harm" in keys:
         fix = with_framework_rows(_record(file, FixRecord, rules.conditions), [framework for _, framework in rules.frameworks])
         return replace(rules, fixes=(*rules.fixes, (file.path, fix)))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from mmap import ACCESS_READ, mmap
 from typing import TypeVar
 
@@ -23,14 +23,19 @@ from msgspec.json import decode
 from oomdoctor import cache as cached
 from oomdoctor.knowledge.compiled.format import FORMAT, PackEntry, PackFormat, PackHead, PackLine, PackMatching
 from oomdoctor.knowledge.records.base import Record, RecordKind
+from oomdoctor.knowledge.records.bug import ProgramBug
 from oomdoctor.knowledge.records.evidence import ComputationCore, EvidenceCore
 from oomdoctor.knowledge.records.fix import FixRecord, NotThisRecord
 from oomdoctor.knowledge.records.framework import FRAMEWORKS, FrameworkCore, FrameworkRecord
+from oomdoctor.knowledge.records.lexicon import LexiconNode
 from oomdoctor.knowledge.records.problem import ProblemCore, ProblemRecord
 from oomdoctor.knowledge.records.signature import SignatureCore, SignatureRecord
 from oomdoctor.knowledge.records.source import SourceRecord
+from oomdoctor.opening import open_rule_file
 
 _PACKED = "pack.json"
+_LARGEST = 16 << 20
+"""More than any rule file may have."""
 T = TypeVar("T", bound=Record)
 PROBLEMS = RecordKind("problems", ProblemRecord)
 FIXES = RecordKind("fixes", FixRecord)
@@ -85,6 +90,11 @@ class Pack:
         """Return for each family the numbers of the signatures whose ids it gives."""
         return self._matching.families
 
+    @functools.cached_property
+    def observations(self) -> dict[str, SignatureCore]:
+        """Return what recorders and readers of series can see, by id."""
+        return {core.id: core for core in map(self.core, self._matching.observed)}
+
     @property
     def problems(self) -> list[ProblemCore]:
         """Return what deciding needs of every problem."""
@@ -95,6 +105,11 @@ class Pack:
         """Return what weighing needs of all evidence."""
         return self._matching.evidence
 
+    @property
+    def topics(self) -> Mapping[str, Sequence[str]]:
+        """Return signature -> what it tells beyond its kind, outcome and fields."""
+        return self._matching.topics
+
     @functools.cached_property
     def computations(self) -> list[ComputationCore]:
         """Return how tracebacks show what was being computed."""
@@ -104,6 +119,16 @@ class Pack:
     def frameworks(self) -> list[FrameworkCore]:
         """Return what every diagnosis needs of the frameworks."""
         return decode(self._line(self._head.frameworks), type=list[FrameworkCore])
+
+    @functools.cached_property
+    def shown_bugs(self) -> list[ProgramBug]:
+        """Return the bugs that a log can show, without their examples."""
+        return decode(self._line(self._head.shown_bugs), type=list[ProgramBug])
+
+    @functools.cached_property
+    def lexicon(self) -> LexiconNode:
+        """Return what words mean, as a tree of the words of phrases."""
+        return decode(self._line(self._head.lexicon), type=LexiconNode)
 
     @property
     def version(self) -> str:
@@ -238,8 +263,17 @@ def _stamp(*roots: str) -> str:
                 if name.endswith((".yaml", ".py")):
                     full = os.path.join(path, name)
                     digest.update(full.encode("utf-8", "surrogateescape") + b"\0")
-                    digest.update(cached.read(full, "") or b"")
+                    digest.update(_content(full))
     return digest.hexdigest()[:32]
+
+
+def _content(path: str) -> bytes:
+    """Return what stands in a rule file; nothing where it cannot be read, which is said when it is loaded."""
+    try:
+        with open_rule_file(path) as file:
+            return file.read(_LARGEST)
+    except OSError:
+        return b""
 
 
 def _mapped(path: str) -> mmap | None:

@@ -10,11 +10,13 @@ from typing import get_args
 from msgspec import Struct
 from packaging.version import InvalidVersion, Version
 
+from oomdoctor.case.event import RESOURCES, STATEMENTS, Outcome
 from oomdoctor.case.serving import StartupCheckName
 from oomdoctor.case.settings import RunSettings
 from oomdoctor.case.text import Text
 from oomdoctor.knowledge.conditions import OPERATORS
 from oomdoctor.knowledge.fact_names import FactNames, fact_names, fields_of
+from oomdoctor.knowledge.records.bug import BugFile, BugRecord
 from oomdoctor.knowledge.records.change import ChangeRecord
 from oomdoctor.knowledge.records.check import CheckRecord
 from oomdoctor.knowledge.records.condition import (
@@ -30,15 +32,18 @@ from oomdoctor.knowledge.records.evidence import EvidenceRecord
 from oomdoctor.knowledge.records.fix import FixRecord, SettingRecord
 from oomdoctor.knowledge.records.form import FormRecord
 from oomdoctor.knowledge.records.framework import FrameworkRecord, WriteRecord
-from oomdoctor.knowledge.records.problem import ProblemRecord
+from oomdoctor.knowledge.records.problem import CaseExample, ProblemRecord
 from oomdoctor.knowledge.records.server import COMPUTED, ServerDefault, ServerDefaults, ServerRecord
 from oomdoctor.knowledge.records.signature import KindName, SignatureRecord
+from oomdoctor.knowledge.rows.observations import FIELD
 from oomdoctor.knowledge.rule_set import RuleSet
+from oomdoctor.knowledge.version_spans import span_faults
 from oomdoctor.knowledge.yaml_file import did_you_mean
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+\.[A-Za-z_0-9.-]+)\}")
 _FILLED = re.compile(r"\{(\w+)\}")
 _KINDS = get_args(KindName)
+_OUTCOMES = tuple(outcome.value for outcome in Outcome)
 
 
 class Wrong(Struct, frozen=True):
@@ -57,6 +62,7 @@ class _Names(Struct, frozen=True):
     facts: FactNames
     signatures: dict[str, set[str]]
     """Signature -> the fields of its events."""
+    observations: frozenset[str]
     programs: frozenset[str]
     frameworks: frozenset[str]
     written: frozenset[tuple[str, str]]
@@ -67,13 +73,14 @@ class _Names(Struct, frozen=True):
     """Source -> its claims."""
     causes: frozenset[str]
     sheets: frozenset[str]
+    topics: frozenset[str]
 
 
 def wrong_references(rules: RuleSet) -> Iterator[Wrong]:
     """Yield each name in the rules that points nowhere, and each version that is none."""
     names = _names(rules)
     for loaded in rules.signatures:
-        yield from _within(loaded.path, loaded.record.id, _signature(loaded.record))
+        yield from _within(loaded.path, loaded.record.id, _signature(loaded.record, names))
     for path, problem in rules.problems:
         yield from _within(path, problem.id, _problem(problem, names))
     for evidence in rules.evidence:
@@ -88,6 +95,10 @@ def wrong_references(rules: RuleSet) -> Iterator[Wrong]:
         yield from _within(path, check.id, _check(check, names))
     for path, change in rules.changes:
         yield from _within(path, change.id, _change(change, names))
+    for path, file in rules.bugs:
+        yield from _within(path, file.program, _bug_file(file, names))
+        for bug in file.bugs:
+            yield from _within(path, bug.id, _bug(bug, names))
     for path, form in rules.forms:
         yield from _within(path, form.id, _form(form, names))
     for path, sheet in rules.sheets:
@@ -115,6 +126,7 @@ def _names(rules: RuleSet) -> _Names:
     return _Names(
         facts=fact_names(rules),
         signatures={loaded.record.id: fields_of(loaded.record) | {"rank"} for loaded in rules.signatures},
+        observations=frozenset(loaded.record.id for loaded in rules.signatures if loaded.record.says is not None),
         programs=frozenset(loaded.program for loaded in rules.signatures),
         frameworks=frozenset(framework.framework for _, framework in rules.frameworks),
         written=frozenset((framework.framework, way.key) for _, framework in rules.frameworks for way in _ways(framework)),
@@ -123,6 +135,7 @@ def _names(rules: RuleSet) -> _Names:
         sources={source.id: {claim.id for claim in source.claims} for source in rules.sources},
         causes=frozenset(cause.id for cause in rules.causes),
         sheets=frozenset(sheet.id for _, sheet in rules.sheets),
+        topics=frozenset((*STATEMENTS, *rules.topics)),
     )
 
 
@@ -149,8 +162,10 @@ def _placeholders(texts: Iterable[Text | None], scope: frozenset[str], names: _N
             yield from (_fact(name, scope, names) for lang in (text.en, text.zh) for name in _PLACEHOLDER.findall(lang))
 
 
-def _signature(record: SignatureRecord) -> Iterator[_Mistake]:
-    yield from (_unknown("field", name, fields_of(record)) for name in record.unit)
+def _signature(record: SignatureRecord, names: _Names) -> Iterator[_Mistake]:
+    yield from (_unknown("topic", name, names.topics) for name in record.tells)
+    texts = "" if record.says is None else record.says.en + record.says.zh
+    yield from (_unknown("field", name, fields_of(record)) for name in (*record.unit, *(field[1] for field in FIELD.finditer(texts))))
     # A bound of messages may say "before" or "some 2.x".
     yield from (_no_version(re.sub(r"^(?:[<>]=?|~)|\.x$", "", version)) for version in (record.since, record.until) if version is not None)
 
@@ -165,6 +180,7 @@ def _problem(record: ProblemRecord, names: _Names) -> Iterator[_Mistake]:
         yield "has a weight where it explains a failure, and a confidence where it states something else; one of them", "confidence"
     yield from (_unknown("fix", name, names.fixes) for name in record.fixes)
     yield from (_unknown("problem", name, names.problems) for name in record.silences)
+    yield from _observed((*record.examples, *record.near_misses), names)
     for cite in record.cites:
         yield _unknown("source", cite.source, names.sources)
         if cite.claim is not None and cite.source in names.sources:
@@ -174,6 +190,14 @@ def _problem(record: ProblemRecord, names: _Names) -> Iterator[_Mistake]:
 def _evidence(record: EvidenceRecord, names: _Names) -> Iterator[_Mistake]:
     yield from _condition(record.when, names.facts.case, names)
     yield from (_unknown("cause or problem", name, names.causes | names.problems) for name in record.weights)
+    yield from _observed((*record.examples, *record.near_misses), names)
+
+
+def _observed(examples: Iterable[CaseExample], names: _Names) -> Iterator[_Mistake]:
+    """Yield what examples observe that nobody can."""
+    for name, fields in (pair for example in examples for pair in example.observed.items()):
+        yield _unknown("observation", name, names.observations)
+        yield from (_unknown("field", field, names.signatures.get(name, ())) for field in fields)
 
 
 def _fix(record: FixRecord, names: _Names) -> Iterator[_Mistake]:
@@ -231,6 +255,28 @@ def _change(record: ChangeRecord, names: _Names) -> Iterator[_Mistake]:
     yield from map(_no_version, (record.since, record.last))
     sides = (side for example in (*record.examples, *record.near_misses) for side in (example.before, example.after))
     yield from (_fact(name, scope, names) for side in sides for name in side)
+
+
+def _bug_file(file: BugFile, names: _Names) -> Iterator[_Mistake]:
+    yield from (_unknown("framework", name, names.frameworks) for name in file.runs)
+    yield from (_fact(f"log.{name}", names.facts.case, names) for name in file.facts)
+
+
+def _bug(bug: BugRecord, names: _Names) -> Iterator[_Mistake]:
+    yield from ((why, "versions") for why in span_faults(bug.versions, bug.fixed_in))
+    if bug.state == "open" and bug.fixed_in is not None:
+        yield "an open bug is fixed in no release", "state"
+    if bug.state == "fixed" and bug.fixed_in is None and bug.evidence == "release":
+        yield "the release that holds the fix is its evidence: name it as fixed_in", "evidence"
+    if bug.state != "fixed" and bug.workaround is None:
+        yield "needs a workaround, as no release mends it", "state"
+    if bug.state == "fixed" and bug.fixed_in is None and bug.workaround is None:
+        yield "needs a workaround or the release that mends it", "state"
+    for sign in bug.shown:
+        if sign.message is None and not sign.frames and sign.when is None:
+            yield "a sign needs a message, frames or a condition", "shown"
+        if sign.when is not None:
+            yield from _condition(sign.when, names.facts.case, names)
 
 
 def _framework(record: FrameworkRecord, names: _Names) -> Iterator[_Mistake]:
@@ -298,8 +344,10 @@ def _condition(when: Condition, scope: frozenset[str], names: _Names) -> Iterato
 def _event(when: EventCondition, names: _Names) -> Iterator[_Mistake]:
     signatures = _listed(when.event)
     yield from (_unknown("event", name, names.signatures) for name in signatures)
-    yield from (_unknown("program", name, names.programs) for name in _listed(when.program))
-    yield from (_unknown("kind", name, _KINDS) for name in _listed(when.kind))
+    closed = {"tells": names.topics, "resource": RESOURCES, "program": names.programs, "kind": _KINDS, "outcome": _OUTCOMES}
+    for word, known in closed.items():
+        named = {"tells": "topic"}.get(word, word)
+        yield from (_unknown(named, name, known) for name in _listed(getattr(when, word)))
     fields = {field for name in signatures or names.signatures for field in names.signatures.get(name, ())}
     yield from (_unknown("field", test.field, fields) for test in when.where)
     yield from (_unknown("operator", test.operator, OPERATORS) for test in when.where)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from oomdoctor.knowledge.conditions import WrittenCondition
+from oomdoctor.knowledge.records.bug import BugFile
 from oomdoctor.knowledge.records.change import ChangeRecord
 from oomdoctor.knowledge.records.check import CheckRecord
 from oomdoctor.knowledge.records.evidence import ComputationRecord, EvidenceRecord, HoldingRecord
@@ -14,6 +15,7 @@ from oomdoctor.knowledge.records.fix import FixRecord
 from oomdoctor.knowledge.records.form import FormRecord, SheetRecord
 from oomdoctor.knowledge.records.framework import FrameworkRecord
 from oomdoctor.knowledge.records.layout import ExportRecord, LayoutRecord
+from oomdoctor.knowledge.records.lexicon import ConceptRecord
 from oomdoctor.knowledge.records.problem import CauseRecord, ProblemRecord
 from oomdoctor.knowledge.records.server import ServerRecord
 from oomdoctor.knowledge.records.signature import SignatureRecord
@@ -43,12 +45,18 @@ class RuleSet(Struct, frozen=True):
     sheets: tuple[tuple[str, SheetRecord], ...] = ()
     templates: tuple[tuple[str, TemplateRecord], ...] = ()
     changes: tuple[tuple[str, ChangeRecord], ...] = ()
+    bugs: tuple[tuple[str, BugFile], ...] = ()
+    """One file a program."""
     causes: tuple[CauseRecord, ...] = ()
     computations: tuple[ComputationRecord, ...] = ()
     holdings: tuple[HoldingRecord, ...] = ()
     evidence: tuple[EvidenceRecord, ...] = ()
     layouts: tuple[LayoutRecord, ...] = ()
     exports: tuple[ExportRecord, ...] = ()
+    topics: Mapping[str, str] = {}
+    """What signatures can tell, each with what it means."""
+    concepts: tuple[tuple[str, ConceptRecord], ...] = ()
+    """What words mean; one concept may have words in several files."""
     conditions: Mapping[str, WrittenCondition] = {}
     """The conditions that have names, plain."""
     root: str = ""

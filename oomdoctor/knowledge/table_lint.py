@@ -27,6 +27,7 @@ TABLES: Mapping[str, str] = {
     "gguf_windows": "architecture period:number window:number? source",
     "measures": "measure fix:fix risk effort:number capability:version? general:yes-or-no source",
     "name_words": "of:model-or-card kind words means? source",
+    "refusals": "check programs value? since:version? until:version? message source",
     "request_lengths": "begins tokens:number source",
     "served_items": (
         "family item patches:number tokens:number pixels:number? values:number widths:number rotary:yes-or-no pairs:number since:version?"
@@ -39,11 +40,13 @@ TABLES: Mapping[str, str] = {
     "optimizers": "name names states:number? bytes_per_param:number? foreach:yes-or-no paged:yes-or-no in_backward:yes-or-no source",
     "packages": "name why source",
     "requirements": "package since:version until:version needs specifier binds:yes-or-no source",
+    "secret_names": "word only_after? never_after? only_before? never_before? source",
     "shipped_files": (
         "name zero_stage:number? offload_optimizer? offload_params? zero_bucket:number? zero_bucket_auto? zero_overlap?"
         " fsdp? fsdp_version:number? fsdp_offload? world_size:number? source"
     ),
     "throughput": "name value:number source",
+    "token_forms": "maker begins before? alphabet length:length source",
     "torch_releases": "torch:version cuda:version arch_list date? source",
     "towers": "kind modules family? source",
     "trained_modules": "written targets source",
@@ -62,6 +65,7 @@ _HOLDS: Mapping[str, str] = {
     "numbers": rf"{_NUMBER}(?:\|{_NUMBER})*",
     "version": r"\d+(?:\.\d+)*",
     "yes-or-no": "yes|no",
+    "length": r"\d+(?:-\d+|\+)?",
     "layers": "all|half|eighth",
     "memory-or-launcher": "memory|launcher",
     "model-or-card": "model|card",

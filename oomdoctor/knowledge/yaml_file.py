@@ -13,11 +13,13 @@ import yaml
 from msgspec import Struct
 
 from oomdoctor.errors import RuleError
+from oomdoctor.opening import open_rule_file
 
 T = TypeVar("T")
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _AT = re.compile(r"^(?P<why>.*?)(?: - at `(?P<path>(?:key in )?\$.*)`)?$", re.S)
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+_TOO_DEEP = "is nested deeper than a rule can be"
 _MAX_BYTES = 4 << 20
 _DEEPEST = 60
 _LARGEST = 200_000
@@ -48,10 +50,12 @@ class YamlFile(Struct, frozen=True):
 def read_yaml(path: Path) -> YamlFile:
     """Read a YAML file. Raises RuleError where it is not YAML, too large, too deep, or has a key twice."""
     try:
-        with path.open("rb") as file:
+        with open_rule_file(str(path)) as file:
             data = file.read(_MAX_BYTES + 1)
         text = data.decode("utf-8")
-    except (OSError, UnicodeDecodeError) as why:
+    except OSError as why:
+        raise RuleError(str(path), 1, 1, f"cannot be read: {why.strerror or why}") from why
+    except UnicodeDecodeError as why:
         raise RuleError(str(path), 1, 1, f"cannot be read: {why}") from why
     if len(data) > _MAX_BYTES:
         raise RuleError(str(path), 1, 1, "is larger than a rule file can be (4 MiB)")
@@ -65,11 +69,12 @@ def read_yaml(path: Path) -> YamlFile:
         finally:
             loader.dispose()
     except RecursionError as why:
-        raise RuleError(str(path), 1, 1, "is nested deeper than a rule can be") from why
+        raise RuleError(str(path), 1, 1, _TOO_DEEP) from why
     except yaml.YAMLError as why:
         mark = getattr(why, "problem_mark", None)
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        raise RuleError(str(path), line, column, " ".join(str(getattr(why, "problem", None) or why).split())) from why
+        problem = " ".join(str(getattr(why, "problem", None) or why).split())
+        raise RuleError(str(path), line, column, _TOO_DEEP if "nesting depth" in problem else problem) from why
     if repeated is not None:
         raise RuleError(str(path), *_mark(repeated), f"the key '{repeated.value}' stands here twice")
     return YamlFile(str(path), node, value)
@@ -84,7 +89,7 @@ def _measure(path: str, text: str) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             open_.append((event.anchor, 1))
             if len(open_) > _DEEPEST:
-                raise RuleError(path, *_mark(event), "is nested deeper than a rule can be")
+                raise RuleError(path, *_mark(event), _TOO_DEEP)
             continue
         if isinstance(event, yaml.AliasEvent):
             size = sizes.get(event.anchor or "", 1)
@@ -104,7 +109,7 @@ def convert(file: YamlFile, shape: type[T], value: Any, base: str = "$") -> T:
     try:
         return msgspec.convert(value, shape)
     except RecursionError as why:
-        raise RuleError(file.path, 1, 1, "is nested deeper than a rule can be") from why
+        raise RuleError(file.path, 1, 1, _TOO_DEEP) from why
     except msgspec.ValidationError as why:
         reason, line, column = _explain(str(why), file.node, shape, base)
         raise RuleError(file.path, line, column, reason) from why

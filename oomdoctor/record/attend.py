@@ -8,18 +8,20 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from oomdoctor.record.command.signals import end_signal, exit_code
-from oomdoctor.record.evidence import ENVIRONMENT, LOG, RUN, EvidenceGap, Output, ReceivedSignal, RunRecord, WatchedProcess
+from oomdoctor.record.evidence import ENVIRONMENT, LOG, OUTPUT, RUN, EvidenceGap, Output, ReceivedSignal, RunRecord, WatchedProcess
 from oomdoctor.record.folder import EvidenceFolder
 from oomdoctor.record.injection import discard
 from oomdoctor.record.limits import limits
 from oomdoctor.record.output import Recorded
+from oomdoctor.record.redacting import redact_bytes, redact_exceptions
 from oomdoctor.record.sampling.sampler_process import SamplerProcess, Summary
 from oomdoctor.record.started import copy_configs, interpreter_of, variables
 from oomdoctor.record.unreached import unreached
+from oomdoctor.redaction.redact_secrets import redact_secrets_in
 
 if TYPE_CHECKING:
     from oomdoctor.record.command.launch import Launched
@@ -31,8 +33,6 @@ _AFTER = 2.0
 _SUM = 5.0
 """Seconds that the sampler has to say what it saw."""
 _NO_LOG = {"terminal": "it went to the terminal", "pipe": "it went through a pipe", "closed": "its output was closed"}
-OUTPUT = "what the command wrote"
-"""What a gap is about where nobody could read it."""
 Describe = Callable[[str | None], bytes]
 
 
@@ -59,13 +59,13 @@ def attend(
     folder = EvidenceFolder(prepared.place)
     recorded = prepared.recorded
     try:
-        record = _record(command, options, launched, recorded)
+        record = replace(_record(command, options, launched, recorded), rank=prepared.rank)
         status, record, near = _attended(launched, record, folder, prepared, options.describe)
     except Exception as error:  # noqa: BLE001 - whatever fails in us, the command runs to its end, and what is known is kept
         status, near = launched.wait(), None
         folder.gaps.append(EvidenceGap(what="the run", why=f"{type(error).__name__}: {error}"))
         record = replace(_record((), options, launched, recorded), exit_code=exit_code(status), signal=end_signal(status))
-        folder.write_json(RUN, replace(record, gaps=tuple(folder.gaps)))
+        write_record(folder, replace(record, gaps=tuple(folder.gaps)))
     return WatchedRun(status=status, record=record, folder=folder, stopped=launched.asked_to_end, near=near)
 
 
@@ -105,7 +105,7 @@ def _attended(
 ) -> tuple[int, RunRecord, str | None]:
     """Return the status of a command that ended, the record, and what was nearly full."""
     record = replace(record, variables=variables(os.environ), limits=limits())
-    folder.write_json(RUN, record)
+    write_record(folder, record)
     once = (partial(write_environment, folder, record.command, describe),) if describe is not None else ()
     sampler = SamplerProcess(folder, launched.ours, _disks(folder.path, record.cwd, prepared.recorded.folder), prepared.before, once)
     if sampler.pid is not None:
@@ -116,9 +116,12 @@ def _attended(
     summary = sampler.finish(_SUM)
     if launched.is_subreaper and not rest:
         discard(prepared.injection)
+    redact_exceptions(folder)
     gaps = [*_log(prepared.recorded, folder), *summary.gaps, *unreached(folder.path, summary.processes), *folder.gaps]
     record = _ended(replace(record, gaps=tuple(dict.fromkeys(gaps))), launched, summary, status)
-    folder.write_json(RUN, record)
+    if not write_record(folder, record) and folder.move():
+        _log(prepared.recorded, folder)
+        write_record(folder, record)
     return status, record, summary.near
 
 
@@ -131,6 +134,11 @@ def _disks(*places: str | None) -> tuple[str, ...]:
     return tuple(disks.values())
 
 
+def write_record(folder: EvidenceFolder, record: RunRecord) -> bool:
+    """Write what is known of a run, without the secrets that command lines and variables hold; return whether it is there."""
+    return folder.write_json(RUN, redact_secrets_in(to_builtins(record)))
+
+
 def write_environment(folder: EvidenceFolder, command: Sequence[str], describe: Describe) -> None:
     """Write what the machine and the interpreter of a command are, where that is not written yet."""
     if folder.path is not None and not os.path.exists(os.path.join(folder.path, ENVIRONMENT)):
@@ -141,7 +149,7 @@ def _log(recorded: Recorded, folder: EvidenceFolder) -> list[EvidenceGap]:
     """Keep what the command wrote; return what is not known of it."""
     text = recorded.text()
     if text:
-        folder.write(LOG, text)
+        folder.write(LOG, redact_bytes(text))
     if text is not None:
         return []
     kind = recorded.output.kind

@@ -15,6 +15,8 @@ RUN, ENVIRONMENT, SAMPLES, LOG, CONFIGS, REPORT, ATTEMPTS = (
     "run.json", "environment.json", "samples.jsonl", "log.txt", "configs", "report.json", "attempts",
 )  # fmt: skip
 """Names in the folder."""
+OUTPUT = "what the command wrote"
+"""What a gap is about where nobody could read it."""
 CHANGED = "changed-"
 """Before the number of an attempt: the configs that were changed for it."""
 
@@ -105,6 +107,8 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     signal: int | None = None
     level: int = 0
     attempt: int = 1
+    rank: int | None = None
+    """Which task of a launcher it is, where the wrapper was started for each."""
     log: Output | None = None
     variables: dict[str, str] = field(default_factory=dict)
     limits: dict[str, int] = field(default_factory=dict)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 
 from msgspec.json import encode
 from msgspec.json import format as indented
 
-from oomdoctor.record.evidence import ATTEMPTS, CHANGED, EvidenceGap
-from oomdoctor.record.evidence_place import MOST_BYTES, EvidencePlace, remove_tree
+from oomdoctor.record.evidence import ATTEMPTS, CHANGED, ENVIRONMENT, LOG, SAMPLES, EvidenceGap
+from oomdoctor.record.evidence_place import MOST_BYTES, RANKS, EvidencePlace, make_place, put, remove_if_empty, remove_tree
 
 MOST_LINES_BYTES = 8 << 20
 """Of samples."""
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
 class EvidenceFolder:
@@ -20,8 +22,11 @@ class EvidenceFolder:
 
     def __init__(self, place: EvidencePlace, most: int = MOST_BYTES) -> None:
         self.path = place.path
+        self.failed = place.failed
         self.gaps = [EvidenceGap(what=f"evidence folder {path}", why=why, how="oomdoctor run --out DIR") for path, why in place.failed]
         self._is_new = place.is_new
+        self.moved_from: str | None = None
+        """Where it was until there was no room left."""
         self._most = most
         self._left = most
 
@@ -33,12 +38,9 @@ class EvidenceFolder:
             self._gap(name, f"the evidence would be larger than {self._most >> 20} MiB")
             return False
         target = os.path.join(self.path, name)
-        beside = f"{target}.part"
         try:
             os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
-            with open(beside, "wb") as file:
-                file.write(data)
-            os.replace(beside, target)
+            put(target, data)
         except OSError as error:
             self._gap(name, error.strerror or str(error))
             return False
@@ -51,13 +53,24 @@ class EvidenceFolder:
         self._left += self._size(name)
         return self.write(name, data)
 
+    def move(self) -> bool:
+        """Go on in another folder, with what was written so far, as where a disk filled up; return whether there is one."""
+        before, place = self.path, make_place(None)
+        if place.path is None or before is None:
+            return False
+        for name in SAMPLES, ENVIRONMENT, LOG, *(os.path.join(RANKS, name) for name in _names(os.path.join(before, RANKS))):
+            with suppress(OSError), open(os.path.join(before, name), "rb") as file:
+                put(os.path.join(place.path, name), file.read(self._most))
+        self.path, self.moved_from, self._is_new = place.path, before, True
+        return True
+
     def append(self, name: str, lines: Sequence[bytes], most: int = MOST_LINES_BYTES) -> None:
         """Add lines to a file; above a size every second line of its older half is dropped."""
         if self.path is None or not lines:
             return
         path = os.path.join(self.path, name)
         try:
-            with open(path, "ab") as file:
+            with os.fdopen(os.open(path, _APPEND, 0o600), "ab") as file:
                 file.write(b"".join(line + b"\n" for line in lines))
                 size = file.tell()
             if size > most:
@@ -77,6 +90,8 @@ class EvidenceFolder:
         """Take away what was made, where it was made for this run."""
         if self.path is not None and self._is_new:
             remove_tree(self.path)
+            if os.path.basename(self.path).startswith("rank-"):
+                remove_if_empty(os.path.dirname(self.path))
 
     def _size(self, name: str) -> int:
         try:
@@ -89,11 +104,16 @@ class EvidenceFolder:
             self.gaps.append(EvidenceGap(what=what, why=why))
 
 
+def _names(path: str) -> list[str]:
+    try:
+        return os.listdir(path)
+    except OSError:
+        return []
+
+
 def _thin(path: str) -> None:
     """Drop every second line of the older half of a file."""
     with open(path, "rb") as file:
         lines = file.read().splitlines(keepends=True)
     half = len(lines) // 2
-    with open(f"{path}.part", "wb") as file:
-        file.write(b"".join([*lines[:half:2], *lines[half:]]))
-    os.replace(f"{path}.part", path)
+    put(path, b"".join([*lines[:half:2], *lines[half:]]))

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from oomdoctor.record.evidence import RUN, EvidenceGap, RunRecord, WatchedProcess
-from oomdoctor.record.evidence_place import make_place
+from oomdoctor.record.evidence_place import EvidencePlace, NotOurs, make_place
 from oomdoctor.record.folder import EvidenceFolder
 from oomdoctor.record.injected import recorder as own_recorder
 from oomdoctor.record.injection import PACKAGE, SNAPSHOTS_MOST, Injection, inject
@@ -29,6 +29,14 @@ def prepare(out: str | None, level: int, version: str) -> Injection | None:
         return None
     folder.write_json(RUN, RunRecord(oomdoctor=version, cwd=os.getcwd(), start=round(time.time(), 3), level=level, gaps=(NO_WRAPPER,)))
     return injection
+
+
+def _place(out: str | None) -> EvidencePlace:
+    """Make the folder of a block; what must not be used is a gap, as no error of ours may reach the program."""
+    try:
+        return make_place(out)
+    except NotOurs as why:
+        return EvidencePlace(None, is_new=True, failed=((out or "", str(why)),))
 
 
 class ProcessWatch:
@@ -58,7 +66,7 @@ class ProcessWatch:
             self._recorder.say_hello()
 
     def _new_recorder(self) -> Any:
-        self._folder = EvidenceFolder(make_place(self._out))
+        self._folder = EvidenceFolder(_place(self._out))
         if self._folder.path is None:
             return None
         self._folder.write_json(RUN, self._record)

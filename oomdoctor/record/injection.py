@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 from oomdoctor.record import injected
-from oomdoctor.record.evidence_place import MOST_BYTES, RANKS, TENSORFLOW, remove_tree
+from oomdoctor.record.evidence_place import MOST_BYTES, RANKS, TENSORFLOW, can_be_moved, create, remove_tree
 
 NAME = "oomdoctor-inside"
 """The folder; what lists environments leaves it out by this name."""
@@ -62,7 +62,7 @@ def discard(injection: Injection | None) -> None:
 
 
 def inject(folder: str | None, level: int) -> Injection | None:
-    """Make the folder, in the evidence folder or, where that can be no entry of a path, in a temporary one.
+    """Make the folder, in the evidence folder or, where that can be no entry of a path or others may move it away, in a temporary one.
 
     None where there is no evidence folder, or nothing can be written there.
     """
@@ -70,14 +70,14 @@ def inject(folder: str | None, level: int) -> Injection | None:
         return None
     with suppress(OSError):
         os.makedirs(os.path.join(folder, RANKS), mode=0o700, exist_ok=True)
-        is_temporary = os.pathsep in os.path.abspath(folder)
+        is_temporary = os.pathsep in os.path.abspath(folder) or can_be_moved(folder)
         place = import_module("tempfile").mkdtemp(prefix=f"{NAME}-") if is_temporary else folder
         return _made(place, folder, level, is_temporary=is_temporary)
     return None
 
 
 def _made(place: str, evidence: str, level: int, *, is_temporary: bool) -> Injection:
-    """Write the files, whole; `evidence` is where the recorders write."""
+    """Make the folder anew and write the files; `evidence` is where the recorders write."""
     path, folder = os.path.join(os.path.abspath(place), NAME), os.path.abspath(evidence)
     texts = {
         f"{PACKAGE}/settings": os.fsencode(f"{SNAPSHOTS_MOST}\n{level}\n{folder}"),
@@ -86,12 +86,12 @@ def _made(place: str, evidence: str, level: int, *, is_temporary: bool) -> Injec
         SITECUSTOMIZE: _source(SITECUSTOMIZE),
         **{f"{PACKAGE}/{name}": _source(name) for name in FILES},
     }
+    remove_tree(path)  # whatever is there: an interpreter runs what lies in it
+    os.mkdir(path, 0o700)
     for name, data in texts.items():
         target = os.path.join(path, name)
         os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
-        with open(f"{target}.part", "wb") as file:
-            file.write(data)
-        os.replace(f"{target}.part", target)
+        create(target, data)
     return Injection(path=path, folder=folder, level=level, is_temporary=is_temporary)
 
 

@@ -33,3 +33,5 @@ class Prepared(NamedTuple):
     recorded: Recorded
     injection: Injection | None
     before: KernelBefore
+    rank: int | None = None
+    """Which of a launcher's tasks the command is."""

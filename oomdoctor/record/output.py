@@ -11,7 +11,8 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-_MOST = 16 << 20
+_MOST = 4 << 20
+"""Bytes of its end that are kept: secrets are taken out of them before the run is told of, a second for each MiB."""
 _STREAMS = (2, 1)
 """Standard error first: what a program dies of stands there."""
 OutputKind = Literal["file", "terminal", "pipe", "closed", "other"]

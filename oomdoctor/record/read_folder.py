@@ -12,6 +12,7 @@ from typing import TypeVar
 from msgspec import Struct, ValidationError
 from msgspec.json import decode
 
+from oomdoctor.opening import open_descriptor
 from oomdoctor.record.evidence import (
     CONFIGS,
     ENVIRONMENT,
@@ -35,7 +36,9 @@ _KEY = re.compile(
     r"(?:rank-(?P<rank>\d{1,7})\.)?pid-(?P<pid>\d{1,10})\."
     r"(?P<what>hello\.json|ring|oom-\d\.json|oom-\d\.pickle|exception\.json|end\.json)$"
 )
-_MOST_JSON, _MOST_RING, _MOST_SAMPLES = 8 << 20, 64 << 20, 32 << 20
+_MOST_JSON, _MOST_RING, _MOST_SAMPLES = 8 << 20, 4 << 20, 32 << 20
+_ALL_RINGS = 32 << 20
+"""Bytes of rings that are read; those of a job take 20 MiB at most."""
 _MOST_FILES = 20_000
 _JUST = 15.0
 """Seconds; samples are written every five."""
@@ -68,32 +71,25 @@ class RunEvidence(Struct, frozen=True, kw_only=True):
     configs: tuple[str, ...]
     gaps: tuple[EvidenceGap, ...]
     is_going: bool = False
-    """Whether the run has not ended: it has no end, and samples were written just now."""
+    """Whether the run may still be at work: it has no end, and its last sample was taken just now. A copy is as old as what it holds."""
 
 
 def read_evidence(path: str) -> RunEvidence:
     """Return what a folder holds."""
     gaps: list[EvidenceGap] = []
     run = _json(os.path.join(path, RUN), RunRecord, gaps)
+    samples = tuple(_samples(os.path.join(path, SAMPLES), gaps))
     return RunEvidence(
         path=path,
         run=run,
-        samples=tuple(_samples(os.path.join(path, SAMPLES), gaps)),
+        samples=samples,
         ranks=tuple(_ranks(path, gaps)),
         log=_present(path, LOG),
         environment=_present(path, ENVIRONMENT),
         configs=tuple(_configs(os.path.join(path, CONFIGS))),
         gaps=(*gaps, *(run.gaps if run is not None else ())),
-        is_going=run is not None and run.end is None and _is_written_to(os.path.join(path, SAMPLES)),
+        is_going=run is not None and run.end is None and bool(samples) and abs(time.time() - samples[-1].t) < _JUST,
     )
-
-
-def _is_written_to(path: str) -> bool:
-    """Return whether a file was written to within what the sampler lets pass at most, and some."""
-    try:
-        return abs(time.time() - os.lstat(path).st_mtime) < _JUST
-    except OSError:
-        return False
 
 
 def _configs(folder: str) -> Iterator[str]:
@@ -112,16 +108,32 @@ def _ranks(path: str, gaps: list[EvidenceGap]) -> list[RankEvidence]:
     """Return what each process left, by rank."""
     folder = os.path.join(path, RANKS)
     out: dict[int, RankEvidence] = {}
+    rings, left_out = 0, 0
     for name in _names(folder):
         key = _KEY.search(name)
         if key is None:
             gaps += _of_other_programs(os.path.join(folder, name))
             continue
+        if key["what"] == "ring":
+            rings += size_of(os.path.join(folder, name))
+            if rings > _ALL_RINGS:
+                left_out += 1
+                continue
         pid = int(key["pid"])
         rank = out.setdefault(pid, RankEvidence(pid=pid, ooms=[], snapshots=[]))
         rank.rank = int(key["rank"]) if key["rank"] else rank.rank
         _add(rank, key["what"], os.path.join(folder, name), gaps)
+    if left_out:
+        gaps.append(EvidenceGap(what=f"{left_out} rings of counters", why=f"together they claim more than {_ALL_RINGS >> 20} MiB"))
     return sorted(out.values(), key=lambda rank: (rank.rank is None, rank.rank or 0, rank.pid))
+
+
+def size_of(path: str) -> int:
+    """Return the size of a file, 0 where it cannot be told."""
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0
 
 
 def _of_other_programs(path: str) -> Iterator[EvidenceGap]:
@@ -180,7 +192,7 @@ def _json(path: str, kind: type[T], gaps: list[EvidenceGap]) -> T | None:
 def _bytes(path: str, most: int, gaps: list[EvidenceGap]) -> bytes | None:
     """Return a file of the folder; None where there is none. A link out of the folder is not followed."""
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        handle = open_descriptor(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -17,7 +17,8 @@ from msgspec import Struct
 MAGIC = b"OOMRING1"
 _FIRST = struct.Struct("<8sIIII")
 _COUNT = struct.Struct("<Q")
-_MOST_NAMES, _MOST_RECORDS, _LONGEST_HEAD = 64, 1 << 20, 1 << 16
+_MOST_NAMES, _MOST_RECORDS, _LONGEST_HEAD = 64, 1 << 13, 1 << 16
+"""The writer has 16 names and 3600 records at most; what claims far more is no ring of its."""
 
 
 class Ring(Struct, frozen=True):

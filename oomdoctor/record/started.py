@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 
 from oomdoctor.machine.collect.variables import sounds_secret
+from oomdoctor.opening import open_file
 from oomdoctor.record.evidence import CONFIGS, EvidenceGap
 from oomdoctor.record.folder import EvidenceFolder
+from oomdoctor.record.redacting import redact_bytes
 
 _ENDINGS = (".yaml", ".yml", ".json", ".toml", ".sh", ".bash", ".slurm", ".sbatch")
 _NAMED = re.compile(r"[\w./~+@:-]{1,300}?\.(?:yaml|yml|json|toml|sh|bash|slurm|sbatch)(?![\w.])")
@@ -47,7 +49,7 @@ def copy_configs(command: Sequence[str], cwd: str, folder: EvidenceFolder) -> No
         if data is None or len(data) > _MOST_BYTES:
             folder.gaps.append(EvidenceGap(what=path, why="it is larger than 1 MiB" if data else "it cannot be read"))
         else:
-            folder.write(f"{CONFIGS}/{free}", data)
+            folder.write(f"{CONFIGS}/{free}", redact_bytes(data))
 
 
 def interpreter_of(command: Sequence[str]) -> str | None:
@@ -82,7 +84,7 @@ def _is_config(path: str) -> bool:
 
 def _read(path: str, most: int = _MOST_BYTES + 1) -> bytes | None:
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             return file.read(most)
     except (OSError, ValueError):
         return None

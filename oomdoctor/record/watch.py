@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Union
 
 from oomdoctor.record.command.launch import Launched, NotStarted
 from oomdoctor.record.command.signals import HAS_WAITING
-from oomdoctor.record.evidence_place import RANKS, EvidencePlace, make_place, remove_tree
+from oomdoctor.record.evidence_place import RANKS, EvidencePlace, make_place, remove_if_empty, remove_tree
 from oomdoctor.record.injection import discard, inject
 from oomdoctor.record.options import Prepared, WatchOptions
 from oomdoctor.record.output import outputs
 from oomdoctor.record.sampling.before import KernelBefore
+from oomdoctor.record.tasks import task_of
 
 if TYPE_CHECKING:
     from oomdoctor.record.attend import WatchedRun
@@ -33,8 +34,9 @@ def watch(command: Sequence[str], environment: Mapping[str, str], options: Watch
 
     Raise NotStarted where it cannot be started.
     """
-    place = make_place(options.out)
-    prepared = Prepared(place, outputs(options.log), inject(place.path, options.level), KernelBefore())
+    task = task_of(environment) if options.attempt == 1 else None
+    place = make_place(options.out, task)
+    prepared = Prepared(place, outputs(options.log), inject(place.path, options.level), KernelBefore(), None if task is None else task.rank)
     injection = prepared.injection
     try:
         environment = environment if injection is None else injection.environment(environment)
@@ -43,7 +45,7 @@ def watch(command: Sequence[str], environment: Mapping[str, str], options: Watch
         _remove(prepared)
         raise
     with suppress(Exception):  # whatever fails in us, the command runs to its end and we end as it does
-        if options.out is None and launched.has_ended_well(_SHORT) and _is_empty(place):
+        if (options.out is None or task is not None) and launched.has_ended_well(_SHORT) and _is_empty(place):
             _remove(prepared)
             return launched, None
         from oomdoctor.record.attend import attend  # noqa: PLC0415 - loaded while the command already runs
@@ -71,3 +73,5 @@ def _remove(prepared: Prepared) -> None:
     discard(prepared.injection)
     if prepared.place.path is not None and prepared.place.is_new:
         remove_tree(prepared.place.path)
+        if prepared.rank is not None:
+            remove_if_empty(os.path.dirname(prepared.place.path))

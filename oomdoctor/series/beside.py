@@ -8,8 +8,8 @@ from statistics import median
 from msgspec import Struct
 
 from oomdoctor.case.recorded.series import SeenSeries, SeriesColumn
+from oomdoctor.findings.courses import FEWEST
 from oomdoctor.series.own import OURS
-from oomdoctor.series.shape import FEWEST
 from oomdoctor.units import MIB
 
 _MUCH = 0.05

@@ -9,7 +9,7 @@ from msgspec import Struct
 from oomdoctor.case.case import Case
 from oomdoctor.case.event import Event, Kind
 from oomdoctor.case.incident import Incident
-from oomdoctor.parse.progress import find_last_steps
+from oomdoctor.reading.progress import find_last_steps
 
 _FIGURES = (
     "reserved_bytes", "allocated_bytes", "peak_reserved_bytes", "peak_allocated_bytes", "active_bytes", "peak_active_bytes", "used_bytes",

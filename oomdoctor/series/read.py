@@ -11,6 +11,7 @@ from msgspec import Struct
 from oomdoctor.case.gap import Gap
 from oomdoctor.case.recorded.series import SeriesColumn
 from oomdoctor.ingest.streams import Unreadable, open_path
+from oomdoctor.opening import open_descriptor
 from oomdoctor.series.builder import SeriesBuilder
 from oomdoctor.series.comma_tables import NO_HEAD, NO_MEMORY, read_comma_table
 from oomdoctor.series.exporters import is_exporter_text, is_metric_file, read_exporter_text, read_metric_file
@@ -97,7 +98,7 @@ def _read_file(path: str) -> ReadSeries:
 def _binary(path: str) -> bytes | None:
     """Return the bytes of a ring or an event file; None for anything else."""
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        handle = open_descriptor(path)
     except (OSError, ValueError):
         return None
     with os.fdopen(handle, "rb", buffering=0) as file:

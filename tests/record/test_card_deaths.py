@@ -74,7 +74,7 @@ EXPECTED = {
     "free memory in pieces": (of("fragmentation.py"), ("device-oom", "fragmentation", "likely")),
     "a list keeps something of every step": (of("leak.py"), ("device-oom", "memory-leak", "certain")),
     "batches get longer": (of("longer_batches.py"), ("device-oom", "variable-length-staircase", "possible")),
-    "one batch is longer than all before": (of("longest_batch.py"), ("device-oom", "outlier-sample", "likely")),
+    "one batch is longer than all before": (of("longest_batch.py"), ("device-oom", "outlier-sample", "certain")),
     "states at the first step": (of("optimizer_states.py"), ("device-oom", "optimizer-states", "likely")),
     "a neighbour on the card": (of("small.py", others=12), ("device-oom", "other-process-on-gpu", "certain")),
     "a fraction is set": (of("limited.py"), ("device-oom", "memory-limit-set", "certain")),

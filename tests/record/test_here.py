@@ -97,13 +97,13 @@ def test_a_callback_has_no_other_attributes() -> None:
 
 def test_a_notebook_writes_down_what_a_cell_fails_of(recorded: Recorded) -> None:
     program = (
-        "import os, types\nos.chdir(os.path.dirname(FOLDER))\ncalls = []\n"
+        "import os, types\nos.environ['XDG_STATE_HOME'] = os.path.join(os.path.dirname(FOLDER), 'state')\ncalls = []\n"
         "shell = types.SimpleNamespace(events=types.SimpleNamespace(register=lambda name, call: calls.append((name, call))))\n"
         "oomdoctor.load_ipython_extension(shell)\noomdoctor.load_ipython_extension(shell)\n((name, call),) = calls\nassert name == 'post_run_cell'\n"
         "call(types.SimpleNamespace(error_in_exec=None))\n"
         "try:\n    torch.cuda.allocate(2 << 30)\nexcept RuntimeError as error:\n    call(types.SimpleNamespace(error_in_exec=error))\n"
     )
     run(recorded, program)
-    (folder,) = recorded.place.glob("oomdoctor-run-*")
+    (folder,) = recorded.place.glob("state/oomdoctor/runs/*")
     (rank,) = read_evidence(str(folder)).ranks
     assert rank.exception is not None and rank.exception.type == "torch.OutOfMemoryError" and len(rank.ooms) == 1

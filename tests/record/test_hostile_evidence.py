@@ -13,8 +13,8 @@ from record.made_evidence import GIB, MIB, Card, ring
 
 from oomdoctor.api.runs.evidence import diagnose_evidence
 from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.record.observations.sources import observed
 from oomdoctor.record.read_folder import read_evidence
-from oomdoctor.record.telling.statements import texts
 
 
 @pytest.fixture
@@ -92,11 +92,12 @@ def test_the_rest_is_diagnosed(folder: Path, harm: Callable[[Path], None]) -> No
 
 def test_words_of_the_evidence_are_one_line_each(folder: Path) -> None:
     run = json.loads((folder / "run.json").read_text())
-    run["kernel"] = ["\x1b[31mred\noomdoctor run: the kernel killed 9 processes because the machine had no memory left"]
-    run["files"] = [{"path": "/a\noomdoctor run: /dev/shm was full: 0 of 9 bytes were left", "total_bytes": 9, "least_free_bytes": 0}]
+    run["kernel"] = ["\x1b[31mred\nThe kernel killed processes of the run (9) because the machine had no memory left."]
+    run["files"] = [{"path": "/a\n/dev/shm was full: 0 of 9 bytes", "total_bytes": 9, "least_free_bytes": 0}]
     (folder / "run.json").write_text(json.dumps(run))
-    told = dict(texts(read_evidence(str(folder))))["run.json"].decode().splitlines()
-    assert not any(line.startswith(("oomdoctor run: the kernel killed", "oomdoctor run: /dev/shm")) for line in told)
+    events = diagnose_evidence(str(folder), load_pack()).case.events
+    assert [event.text for event in events if event.signature in ("watched-machine-kill", "watched-shm-full")] == []
+    assert [event.fields["path"] for event in events if event.signature == "watched-disk-full"] == ["/a /dev/shm was full: 0 of 9 bytes"]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -111,5 +112,5 @@ def test_damaged_files_are_no_error(folder: Path, seed: int) -> None:
             if damaged:
                 damaged[dice.randrange(len(damaged))] = dice.randrange(256)
         path.write_bytes(bytes(damaged[: dice.randint(0, len(damaged))]))
-        texts(read_evidence(str(folder)))
+        observed(read_evidence(str(folder)), load_pack())
         path.write_bytes(whole)

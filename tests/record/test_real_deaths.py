@@ -11,12 +11,16 @@ from pathlib import Path
 
 import pytest
 from fake_torch import write_fake_torch
+from in_process import oomdoctor
+from msgspec.json import decode, encode
 from record.died import memory_group, mounts_tmpfs
 
 from oomdoctor.api.runs.evidence import diagnose_evidence
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.record.read_folder import read_evidence
+from oomdoctor.report.diagnosis.headline import summary
+from oomdoctor.report.wording.wording import Wording
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="deaths are counted by Linux")
 
@@ -35,8 +39,25 @@ def watched(place: Path, command: list[str], before: str = "") -> tuple[int, Dia
     return done.returncode, diagnose_evidence(str(folder), load_pack())
 
 
+HEADLINES = {
+    "address-space-limit-was-reached": "A limit that is set for the process refused it memory",
+    "container-memory-limit": "The memory limit of the container or job was reached",
+    "disk-was-full": "No memory failure: The disk was full",
+    "it-crashed": "No memory failure: It crashed in native code",
+    "it-ended-itself": "No memory failure: The program ended itself",
+    "killed-by-hand": "No memory failure: Somebody ended it with SIGKILL",
+    "limit-of-the-process": "A request for host memory was refused, though the host had room",
+    "native-crash": "No memory failure: A process crashed in native code",
+    "node-was-gone": "Not decided yet: nobody saw the end; the node or the whole job was gone at once",
+    "shm-was-full": "Shared memory (/dev/shm) ran out",
+    "stopped-by-a-signal": "No memory failure: A signal from outside stopped it",
+}
+"""How a report begins whose first finding is this one."""
+
+
 def first(diagnosis: Diagnosis) -> tuple[str, str]:
-    """Return the first finding and how sure it is."""
+    """Return the first finding and how sure it is; the headline says the same."""
+    assert summary(diagnosis, Wording("en")).startswith(HEADLINES[diagnosis.findings[0].id])
     return diagnosis.findings[0].id, diagnosis.findings[0].confidence.value
 
 
@@ -79,8 +100,9 @@ def test_a_run_that_goes_on_is_not_said_to_have_ended(tmp_path: Path) -> None:
     wrapper.kill()
     wrapper.wait()
     assert going.is_going and (diagnosis.case.verdict.memory_failure, diagnosis.findings) == ("no", ())
-    os.utime(folder / "samples.jsonl", (0, 0))
-    assert not read_evidence(str(folder)).is_going
+    old = [{**decode(line), "t": 1.7e9 + number} for number, line in enumerate((folder / "samples.jsonl").read_bytes().splitlines())]
+    (folder / "samples.jsonl").write_bytes(b"".join(encode(sample) + b"\n" for sample in old))
+    assert not read_evidence(str(folder)).is_going  # however new the file is: a copy is as old as what it holds
     assert first(diagnose_evidence(str(folder), load_pack())) == ("node-was-gone", "certain")
 
 
@@ -156,3 +178,5 @@ def test_a_file_system_fills_up(tmp_path: Path, where: str, out: str, program: s
         done = subprocess.run(line, stdout=log, stderr=log, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60)
     assert done.returncode != 0
     assert first(diagnose_evidence(str(kept), load_pack())) == found
+    said = oomdoctor(["diagnose", str(kept), "--lang", "en"]).stdout
+    assert "Whole card" not in said and ("All of /dev/shm" in said) is (found[0] == "shm-was-full")

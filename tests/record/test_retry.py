@@ -56,10 +56,81 @@ def test_nothing_is_tried_where_no_config_is_named(tmp_path: Path) -> None:
     (tmp_path / "settings").write_text(CONFIG)
     said = tried(tmp_path, most=0, words=("-", "settings"))
     assert said.count("workers 8\n") == 1
-    assert "no further attempt: the command names no config file that could be changed" in said
+    assert "no further attempt: the command has no option that could be changed and names no config file" in said
 
 
 def test_nobody_asked_for_it(tmp_path: Path) -> None:
     said = tried(tmp_path, most=0, retry="0")
     assert said.count("workers 8\n") == 1
     assert "attempt" not in said
+
+
+FAILS = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.69 GiB of which 1.02 GiB is free. "
+FULL = FAILS + "Of the allocated memory 22.00 GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated."
+IN_PIECES = FAILS + "Of the allocated memory 14.00 GiB is allocated by PyTorch, and 8.20 GiB is reserved by PyTorch but unallocated."
+OF_OPTIONS = f"""
+import sys
+batch = int(sys.argv[sys.argv.index("--per_device_train_batch_size") + 1])
+print("batch", batch)
+sys.exit({FULL!r} if batch > 4 else 0)
+"""
+OF_VARIABLES = f"""
+import os, sys
+options = os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")
+print("options", options)
+sys.exit({IN_PIECES!r} if "expandable_segments:True" not in options else 0)
+"""
+
+
+def cured(place: Path, program: str, *words: str, options: tuple[str, ...] = (), **variables: str) -> tuple[int, list[str]]:
+    """Return the status and what the program and the wrapper said of the attempts."""
+    (place / "train.py").write_text(program)
+    call = [
+        sys.executable,
+        "-m",
+        "oomdoctor",
+        "run",
+        "--retry",
+        "2",
+        *options,
+        "--out",
+        "evidence",
+        "--",
+        sys.executable,
+        "train.py",
+        *words,
+    ]
+    environ = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], **variables}
+    with open(place / "log", "w") as log:
+        done = subprocess.run(call, cwd=place, env=environ, stdout=log, stderr=log, timeout=120, check=False)
+    said = (place / "log").read_text().splitlines()
+    return done.returncode, [line for line in said if line.startswith(("batch", "options", "oomdoctor: attempt", "oomdoctor: no further"))]
+
+
+def test_an_option_of_the_command_is_changed_where_somebody_allows_it(tmp_path: Path) -> None:
+    status, said = cured(tmp_path, OF_OPTIONS, "--per_device_train_batch_size", "8", options=("--allow", "smaller-batch"))
+    assert (status, said[0]) == (0, "batch 8")
+    assert said[1].startswith("oomdoctor: attempt 2 of 3, with smaller-batch:")
+    assert int(said[2].split()[1]) <= 4 and len(said) == 3
+
+
+def test_what_changes_the_training_is_not_done_unasked(tmp_path: Path) -> None:
+    status, said = cured(tmp_path, OF_OPTIONS, "--per_device_train_batch_size", "8")
+    assert (status, said[0]) == (1, "batch 8")
+    assert len(said) == 2 and said[1].startswith("oomdoctor: no further attempt:")
+
+
+def test_a_safe_variable_is_set_beside_what_is_set(tmp_path: Path) -> None:
+    status, said = cured(tmp_path, OF_VARIABLES, PYTORCH_CUDA_ALLOC_CONF="max_split_size_mb:64")
+    assert (status, said[0]) == (0, "options max_split_size_mb:64")
+    assert "with expandable-segments: env PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:64,expandable_segments:True" in said[1]
+    assert said[2] == "options max_split_size_mb:64,expandable_segments:True"
+
+
+def test_a_fix_that_there_is_not_is_refused_before_the_command_runs(tmp_path: Path) -> None:
+    call = [sys.executable, "-m", "oomdoctor", "run", "--retry", "1", "--allow", "smaler-batch", "--", "touch", "ran"]
+    done = subprocess.run(
+        call, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, (tmp_path / "ran").exists()) == (2, False)
+    assert done.stderr == "oomdoctor: --allow: no fix is called 'smaler-batch'; did you mean 'smaller-batch'?\n"

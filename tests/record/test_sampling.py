@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -191,3 +194,22 @@ def test_a_library_that_does_not_start_is_a_gap() -> None:
 @pytest.mark.parametrize("start", [hangs, crashes])
 def test_a_library_that_hangs_or_crashes_takes_nothing_with_it(start: Callable[[], Callable[[], Iterable[CardUse]]]) -> None:
     assert sampled(start)[0] == ()
+
+
+UNTIL_LOOKED_AT = """
+import pathlib, subprocess, sys
+samples = pathlib.Path(sys.argv[1])
+while not samples.exists() or len(samples.read_bytes().splitlines()) < 20:
+    subprocess.run(sys.argv[2:])
+sys.exit(1)
+"""
+"""Runs a command again and again until the sampler has looked twenty times."""
+
+
+@pytest.mark.parametrize(("command", "says"), [("/bin/true", 1), ("", 0)], ids=["many that are short", "one alone"])
+def test_the_list_of_processes_says_what_no_look_met(command: str, says: int, tmp_path: Path) -> None:
+    program = UNTIL_LOOKED_AT if command else UNTIL_LOOKED_AT.replace("subprocess.run(sys.argv[2:])", "pass")
+    words = [sys.executable, "-m", "oomdoctor", "run", "--quiet", "--out", str(tmp_path / "ev"), "--", sys.executable, "-c", program]
+    subprocess.run([*words, str(tmp_path / "ev/samples.jsonl"), command], capture_output=True, check=False)
+    run = json.loads((tmp_path / "ev/run.json").read_bytes())
+    assert [gap["what"] for gap in run["gaps"]].count(f"processes beside the {len(run['processes'])} that are listed") == says

@@ -16,13 +16,17 @@ from oomdoctor.knowledge.compiled.format import FORMAT, PackEntry, PackHead, Pac
 from oomdoctor.knowledge.lint import broken, other_patterns, unbounded
 from oomdoctor.knowledge.load import load_rules
 from oomdoctor.knowledge.pattern import alternatives, expand, find_needs, fragments
+from oomdoctor.knowledge.phrases import lexicon_tree
 from oomdoctor.knowledge.records.base import Record
+from oomdoctor.knowledge.records.bug import ProgramBug
 from oomdoctor.knowledge.records.condition import AllOf, AnyOf, Condition, NotThat, TextCondition
 from oomdoctor.knowledge.records.evidence import ComputationCore, ComputationRecord, EvidenceCore
 from oomdoctor.knowledge.records.fix import NotThisRecord
 from oomdoctor.knowledge.records.framework import FrameworkCore, FrameworkRecord
-from oomdoctor.knowledge.records.problem import ProblemCore
+from oomdoctor.knowledge.records.odds import EVIDENCE_LOG_ODDS, PROBLEM_LOG_ODDS
+from oomdoctor.knowledge.records.problem import ProblemCore, ProblemRecord
 from oomdoctor.knowledge.records.signature import Alternative, SignatureCore
+from oomdoctor.knowledge.rows.bug_rows import program_bugs
 from oomdoctor.knowledge.rule_set import LoadedSignature, RuleSet
 from oomdoctor.knowledge.yaml_file import place_of_word
 
@@ -85,6 +89,7 @@ def packed(rules: RuleSet, root: str, *, has_examples: bool = True) -> bytes:
         "evidence": {record.id: entry(record) for record in rules.evidence},
         "layouts": {record.id: entry(record) for record in rules.layouts},
         "exports": {record.id: entry(record) for record in rules.exports},
+        "bugs": {record.id: entry(record, path) for path, record in _bugs(rules)},
         "changes": {record.id: entry(record, path) for path, record in rules.changes},
     }
     cores = [matching(loaded) for loaded in rules.signatures]
@@ -102,18 +107,25 @@ def packed(rules: RuleSet, root: str, *, has_examples: bool = True) -> bytes:
         sampled=sampled,
         courses={number for number in sampled if any(_prints_memory(cores[signature]) for signature in behind[number])},
         families={name: [number for number, core in enumerate(cores) if core.family == name] for name in families},
+        observed=[number for number, core in enumerate(cores) if core.says is not None],
         cores=[put(core) for core in cores],
         problems=[
-            ProblemCore(record.id, with_needs(record.when), record.cause, record.weight, record.confidence, record.rank, record.silences)
+            ProblemCore(record.id, with_needs(record.when), record.cause, _odds(record), record.confidence, record.rank, record.silences)
             for _, record in rules.problems
         ],
-        evidence=[EvidenceCore(record.id, with_needs(record.when), record.weights) for record in rules.evidence],
+        evidence=[
+            EvidenceCore(record.id, with_needs(record.when), {name: EVIDENCE_LOG_ODDS[weight] for name, weight in record.weights.items()})
+            for record in rules.evidence
+        ],
+        topics={loaded.record.id: loaded.record.tells for loaded in rules.signatures if loaded.record.tells},
     )
     head = PackHead(
         format=FORMAT,
         check=0,
         matching=put(matched),
         computations=put([_computation_core(record) for record in rules.computations]),
+        shown_bugs=put([_matched_bug(record) for _, record in _bugs(rules) if record.bug.shown]),
+        lexicon=put(lexicon_tree(concept for _, concept in rules.concepts)),
         frameworks=put([_framework_core(record) for _, record in rules.frameworks]),
         parts={part: put(index) for part, index in indexes.items()},
     )
@@ -121,7 +133,23 @@ def packed(rules: RuleSet, root: str, *, has_examples: bool = True) -> bytes:
     return encode(replace(head, check=zlib.crc32(rest))) + b"\n" + rest
 
 
+def _odds(record: ProblemRecord) -> float | None:
+    return None if record.weight is None else PROBLEM_LOG_ODDS[record.weight]
+
+
+def _bugs(rules: RuleSet) -> list[tuple[str, ProgramBug]]:
+    return [(path, record) for path, file in rules.bugs for record in program_bugs(file)]
+
+
+def _matched_bug(record: ProgramBug) -> ProgramBug:
+    """Return a bug as matching needs it."""
+    shown = [sign if sign.when is None else replace(sign, when=with_needs(sign.when)) for sign in record.bug.shown]
+    return replace(record, bug=replace(record.bug, shown=shown, examples=[], near_misses=[]))
+
+
 def _without_examples(record: Record | list[NotThisRecord]) -> object:
+    if isinstance(record, ProgramBug):
+        return replace(record, bug=_without_examples(record.bug))
     shown: dict[str, list[object]] = {name: [] for name in ("examples", "near_misses") if hasattr(record, name)}
     return replace(record, **shown) if isinstance(record, Record) else record
 
@@ -169,6 +197,7 @@ def matching(loaded: LoadedSignature) -> SignatureCore:
         family=record.family,
         set=record.set,
         unit=record.unit,
+        says=record.says,
     )
 
 

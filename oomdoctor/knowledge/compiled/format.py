@@ -5,7 +5,7 @@ from msgspec import Struct
 from oomdoctor.knowledge.records.evidence import EvidenceCore
 from oomdoctor.knowledge.records.problem import ProblemCore
 
-FORMAT = 20
+FORMAT = 22
 """Raised with every change of what a pack holds, so that no older one is read."""
 
 
@@ -30,9 +30,13 @@ class PackMatching(Struct, frozen=True):
     sampled: set[int]
     courses: set[int]
     families: dict[str, list[int]]
+    observed: list[int]
+    """The cores of what is seen and not printed."""
     cores: list[PackLine]
     problems: list[ProblemCore]
     evidence: list[EvidenceCore]
+    topics: dict[str, list[str]]
+    """Signature -> what it tells."""
 
 
 class PackHead(Struct, frozen=True):
@@ -44,6 +48,8 @@ class PackHead(Struct, frozen=True):
     matching: PackLine
     computations: PackLine
     frameworks: PackLine
+    lexicon: PackLine
+    shown_bugs: PackLine
     parts: dict[str, PackLine]
     """For each part of the pack its index, which maps ids to entries."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from oomdoctor.case.shape import Experts, Latent, Shape
 from oomdoctor.knowledge.hub_configs.encoders import encoder_shape, gives_scores
 from oomdoctor.knowledge.hub_configs.feed_forward import STATES, first_dense
@@ -17,6 +19,8 @@ _WIDTH = ("intermediate_size", "ffn_hidden_size", "ffn_dim", "n_inner")
 _VOCAB = ("padded_vocab_size", "vocab_size")
 """ChatGLM and GLM-4-9B say the size of the table in the first of these."""
 _LONGEST_NAME = 40
+_UNSTRETCHED = ("default", "su", "longrope", "llama3", "mrope", "None")
+"""Kinds of rotary positions whose longest context config.json already states: _get_and_verify_max_len of vllm/config/model.py."""
 _LAYER_NORM = {
     "opt",
     "gpt2",
@@ -155,9 +159,22 @@ def _plain(config: HubConfig, outer: HubConfig, family: str, of: tuple[int, int,
         latent=_latent(config),
         vision=towers(outer, hidden),
         scores=gives_scores(outer),
-        longest=size(config, "max_position_embeddings", "n_positions", "max_sequence_length", "seq_length"),
+        longest=_longest(config),
         checkpoint=checkpoint(outer) or checkpoint(config),
     )
+
+
+def _longest(config: HubConfig) -> int | None:
+    """Return the tokens that positions reach, with what stretches them: _get_and_verify_max_len of vllm/config/model.py."""
+    told = size(config, "max_position_embeddings", "n_positions", "max_sequence_length", "seq_length")
+    stretch = config.get("rope_scaling") or config.get("rope_parameters")
+    if told is None or not isinstance(stretch, Mapping):
+        return told
+    kind, factor = str(stretch.get("rope_type") or stretch.get("type")), stretch.get("factor")
+    if kind in _UNSTRETCHED or not isinstance(factor, (int, float)):
+        return told
+    original = stretch.get("original_max_position_embeddings") if kind == "yarn" else None
+    return max(told, int((original if isinstance(original, int) else told) * factor))
 
 
 def _extra(config: HubConfig, family: str, hidden: int, layers: int) -> int:

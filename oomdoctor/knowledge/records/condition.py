@@ -54,6 +54,8 @@ class FactCondition(_Condition, frozen=True, tag="fact"):
     fact: str
     operator: Operator
     value: Compared
+    open: bool = False
+    """Whether the answer is open where the fact is unknown; it is no otherwise."""
 
 
 class FieldTest(Struct, frozen=True):
@@ -65,14 +67,20 @@ class FieldTest(Struct, frozen=True):
 
 
 class EventCondition(_Condition, frozen=True, tag="event"):
-    """There must be an event of these signatures, programs or kinds whose fields pass the tests."""
+    """There must be an event that tells this, of such memory, by such a program, and whose fields pass the tests."""
 
     event: Names = None
+    """Signatures: the last resort, where only one message says it."""
+    tells: Names = None
+    """Topics of rules/topics.yaml, of which it must tell one."""
+    resource: Names = None
     program: Names = None
     kind: Names = None
+    outcome: Names = None
     where: tuple[FieldTest, ...] = ()
 
 
+EVENT_WORDS = tuple(word for word in EventCondition.__struct_fields__ if word != "where")
 Condition = Union[AllOf, AnyOf, NotThat, EventCondition, TextCondition, FactCondition]
 
 
@@ -82,8 +90,9 @@ def tagged_condition(written: Mapping[str, Any]) -> dict[str, Any]:
         if word in written:
             return {"asks": word, "parts": [tagged_condition(part) for part in written[word]]}
     if "fact" in written:
-        operator = next(word for word in written if word != "fact")
-        return {"asks": "fact", "fact": written["fact"], "operator": operator, "value": written[operator]}
+        operator = next(word for word in written if word not in ("fact", "open"))
+        compared = {"asks": "fact", "fact": written["fact"], "operator": operator, "value": written[operator]}
+        return {**compared, "open": True} if "open" in written else compared
     if "not" in written:
         return {"asks": "not", "part": tagged_condition(written["not"])}
     if "text" in written:
@@ -107,12 +116,17 @@ def written_condition(condition: Condition) -> dict[str, Any]:
     if isinstance(condition, TextCondition):
         return {"text": condition.pattern}
     if isinstance(condition, FactCondition):
-        return {"fact": condition.fact, condition.operator: condition.value}
-    names = {"event": condition.event, "program": condition.program, "kind": condition.kind}
+        return {"fact": condition.fact, condition.operator: condition.value, **({"open": True} if condition.open else {})}
+    names = asked_of_events(condition)
     where: dict[str, dict[str, Compared]] = {}
     for test in condition.where:
         where.setdefault(test.field, {})[test.operator] = test.value
-    return {word: value for word, value in {**names, "where": where}.items() if value}
+    return {**names, **({"where": where} if where else {})}
+
+
+def asked_of_events(condition: EventCondition) -> dict[str, Union[str, tuple[str, ...]]]:
+    """Return what a condition asks of an event beside its fields, by the words of a rule file."""
+    return {word: value for word in EVENT_WORDS if (value := getattr(condition, word)) is not None}
 
 
 class ConditionRecord(Record, frozen=True, kw_only=True):

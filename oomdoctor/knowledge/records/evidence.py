@@ -6,6 +6,7 @@ from msgspec import Meta, Struct
 
 from oomdoctor.knowledge.records.base import Id, Record, RecordKind, TextRecord
 from oomdoctor.knowledge.records.condition import Condition
+from oomdoctor.knowledge.records.odds import EvidenceName
 from oomdoctor.knowledge.records.problem import CaseExample
 
 WrittenFrame = Annotated[str, Meta(pattern=r"^.+:[0-9]+:[^:]+$")]
@@ -19,8 +20,8 @@ class EvidenceRecord(Record, frozen=True, kw_only=True):
     says: TextRecord
     """What was seen, in a few words that can stand after "because"."""
     when: Condition
-    weights: Annotated[dict[str, float], Meta(min_length=1)]
-    """Cause, or problem -> what is added to its weight: the natural logarithm of how many times more often this is seen with it."""
+    weights: Annotated[dict[str, EvidenceName], Meta(min_length=1)]
+    """Cause, or problem -> how much it speaks for it or against it (records/odds.py)."""
     source: str
     """Why it speaks so: a fact of a program, or what reports showed."""
     examples: list[CaseExample] = []
@@ -39,6 +40,7 @@ class EvidenceCore(Struct, frozen=True):
     id: str
     when: Condition
     weights: dict[str, float]
+    """What is added to the logarithm of the odds of a cause or a problem."""
 
 
 class ComputationRecord(Record, frozen=True, kw_only=True):

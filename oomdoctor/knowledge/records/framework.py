@@ -111,6 +111,7 @@ class TrainingRecord(Record, frozen=True, kw_only=True):
     unties: bool = False
     packs_head: bool = False
     adapter_bytes: int = 4
+    lora_targets: str = "all"
     adapter_input: float = 3.0
     autocast: bool = True
     keeps_unpacked_input: bool = False
@@ -149,6 +150,8 @@ class TrainingDefault(Record, frozen=True, kw_only=True):
     """The kernels of attention for which it holds; one that the config does not name is sdpa."""
     packed: bool | None = None
     """Whether the frozen weights must be packed."""
+    whole: bool | None = None
+    """Whether all weights must be trained."""
     source: str
 
 
@@ -156,7 +159,7 @@ class TrainingDefaults(Record, frozen=True, kw_only=True):
     """The defaults of a framework by version; of several the first that holds counts. What is not named here has no default."""
 
     release: str
-    """The newest release that was read; it counts where no version is known."""
+    """The release that counts where no version is known: the newest that was read, or what is still run by most."""
     full_weights: list[TrainingDefault] = []
     """Type of the weights that are trained whole; their gradients and states have it too."""
     frozen_weights: list[TrainingDefault] = []
@@ -164,6 +167,10 @@ class TrainingDefaults(Record, frozen=True, kw_only=True):
     adapter_weights: list[TrainingDefault] = []
     """Type of the adapters, their gradients and states."""
     lora_rank: list[TrainingDefault] = []
+    lora_targets: list[TrainingDefault] = []
+    """Modules that get adapters, as people write them."""
+    upcasts: list[TrainingDefault] = []
+    """Whether packed models are prepared by peft's prepare_model_for_kbit_training."""
     wide_ends: list[TrainingDefault] = []
     """Whether embedding and output projection are fp32 beside layers in 16 bit, in full training."""
     wide_gradients: list[TrainingDefault] = []

@@ -48,6 +48,8 @@ class ExportRecord(Record, frozen=True, kw_only=True):
     name: list[Keys] = []
     node: list[Keys] = []
     user: list[Keys] = []
+    namespace: list[Keys] = []
+    """Of the pod that wrote a line."""
     time: Keys
     source: str
 

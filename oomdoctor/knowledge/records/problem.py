@@ -6,8 +6,9 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from oomdoctor.case.event import Certainty
-from oomdoctor.knowledge.records.base import Id, Record, RecordKind, TextRecord
+from oomdoctor.knowledge.records.base import Id, Plain, Record, RecordKind, TextRecord
 from oomdoctor.knowledge.records.condition import Condition
+from oomdoctor.knowledge.records.odds import PROBLEM_LOG_ODDS, WeightName
 from oomdoctor.knowledge.records.signature import CertaintyName
 
 
@@ -20,10 +21,12 @@ class CiteRecord(Record, frozen=True, kw_only=True):
 
 
 class CaseExample(Record, frozen=True, kw_only=True):
-    """A log, an environment, or what a memory snapshot tells, that a problem must explain, or leave alone."""
+    """A log and what was observed beside it, an environment, or a memory snapshot, that a problem must explain, or leave alone."""
 
     name: str
     log: str = ""
+    observed: dict[str, dict[str, Plain]] = {}
+    """What was seen beside it (rules/observations), each with its fields, and its `rank` where that counts."""
     environment: dict[str, Any] | None = None
     """As in the JSON of `oomdoctor env`; the problem is then asked about it instead of about a log."""
     snapshot: dict[str, Any] | None = None
@@ -37,10 +40,8 @@ class ProblemRecord(Record, frozen=True, kw_only=True):
     id: Id
     cause: str | None = None
     severity: Literal["error", "warning", "note"] = "error"
-    weight: float | None = None
-    """For an explanation of a failure: the natural logarithm of the odds that its cause is the right one, against everything that no
-    rule names, before other evidence is weighed: 4.5 is as good as certain where nothing else explains the failure, 2.5 likely,
-    0 an even bet."""
+    weight: WeightName | None = None
+    """For an explanation of a failure: how probable its cause is before other evidence is weighed (records/odds.py)."""
     confidence: CertaintyName | None = None
     """For a statement, which competes with no explanation: how sure it is."""
     rank: int = 50
@@ -62,7 +63,7 @@ class ProblemRecord(Record, frozen=True, kw_only=True):
         """Return how sure it is where nothing else explains the failure."""
         if self.weight is None:
             return Certainty(self.confidence or "possible")
-        return Certainty.of(1 / (1 + math.exp(-self.weight)))
+        return Certainty.of(1 / (1 + math.exp(-PROBLEM_LOG_ODDS[self.weight])))
 
 
 class ProblemCore(Struct, frozen=True):
@@ -72,6 +73,7 @@ class ProblemCore(Struct, frozen=True):
     when: Condition
     cause: str | None
     weight: float | None
+    """The logarithm of its odds."""
     confidence: CertaintyName | None
     rank: int
     silences: list[str]

@@ -1,15 +1,25 @@
-"""The shape of rules/signatures: messages that programs print."""
+"""The shape of rules/signatures, messages that programs print, and of rules/observations, what is seen of a run."""
 
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from oomdoctor.knowledge.records.base import Id, Record
+from oomdoctor.knowledge.records.base import Id, Record, TextRecord
 
-KindName = Literal["device-oom", "masked-device-oom", "host-oom", "shm-oom", "kernel-resource", "look-alike", "consequence", "context"]
+KindName = Literal[
+    "device-oom", "masked-device-oom", "host-oom", "shm-oom", "kernel-resource", "look-alike", "consequence", "other-error", "context"
+]
 CertaintyName = Literal["certain", "likely", "possible"]
 FamilyName = Literal[
-    "torch-allocator", "translated", "nvml-assert", "kernel-oom", "nvidia-smi", "memory-summary", "elastic-box", "array-size", "refusal"
+    "torch-allocator",
+    "translated",
+    "nvml-assert",
+    "kernel-oom",
+    "nvidia-smi",
+    "memory-summary",
+    "elastic-box",
+    "array-size",
+    "words",
 ]
 UnitName = Literal["KiB", "MiB", "GiB", "TiB"]
 PurposeName = Literal["training", "inference"]
@@ -18,7 +28,8 @@ PurposeName = Literal["training", "inference"]
 class Example(Record, frozen=True, kw_only=True):
     """A text that a signature must recognise, and the fields that it must find."""
 
-    text: str
+    text: str = ""
+    """Of what is seen it follows from the fields."""
     fields: dict[str, Any] = {}
 
 
@@ -29,7 +40,7 @@ class NearMiss(Record, frozen=True, kw_only=True):
     why: str
 
 
-class SignatureRecord(Record, frozen=True, kw_only=True):
+class SignatureRecord(Record, frozen=True, kw_only=True, omit_defaults=True):
     """One message that a program prints."""
 
     id: Id
@@ -38,28 +49,53 @@ class SignatureRecord(Record, frozen=True, kw_only=True):
     outcome: Literal["failure", "pressure"] = "failure"
     general: bool = False
     """A sentence that many programs print: it gives way to every other message on its lines."""
-    literals: Annotated[list[str], Meta(min_length=1)]
+    literals: Annotated[list[str], Meta(min_length=1)] = []
+    literal_parts: list[list[str]] = []
+    """More literals, in parts: each of the first before each of the second, and so on."""
     pattern: str | None = None
     family: FamilyName | None = None
     set: dict[str, int | str] = {}
     unit: dict[str, UnitName] = {}
     purpose: PurposeName | None = None
-    """As in the file, for this message alone."""
+    """What runs are for that print it, where it tells: advice for training is wrong where a program only answers."""
+    program: str | None = None
+    tells: list[Id] = []
+    """What it says beyond its kind, outcome and fields: topics of rules/topics.yaml, by which rules ask for it."""
     since: str | None = None
     until: str | None = None
     source: str
     note: str | None = None
     examples: list[Example] = []
     near_misses: list[NearMiss] = []
+    says: TextRecord | None = None
+    """Of what is seen and not printed: how it is quoted (knowledge/rows/observations.py). No text matches it."""
+
+    def __post_init__(self) -> None:
+        if self.says is None and not (self.literals and all(example.text for example in self.examples)):
+            raise ValueError("a message needs a literal, and each example its text")
+        if self.says is not None and (self.literals or self.pattern or self.family):
+            raise ValueError("what is seen and quoted is not printed: no literal, pattern or family")
 
 
 class SignatureFile(Record, frozen=True, kw_only=True):
-    """A file rules/signatures/<program>.yaml."""
+    """A file rules/signatures/<program>.yaml, or one of rules/observations.
+
+    What stands at its head counts for each that does not say otherwise.
+    """
 
     program: str
+    kind: KindName | None = None
+    certainty: CertaintyName | None = None
     purpose: PurposeName | None = None
-    """What runs are for that print these messages, where they tell: advice for training is wrong where a program only answers."""
+    tells: list[Id] = []
     signatures: list[SignatureRecord]
+
+
+class TopicFile(Record, frozen=True, kw_only=True):
+    """The file rules/topics.yaml."""
+
+    topics: dict[Id, Annotated[str, Meta(min_length=1)]]
+    """What messages can tell beyond their kind, outcome and fields -> what that means."""
 
 
 class Alternative(Struct, frozen=True, array_like=True):
@@ -89,6 +125,7 @@ class SignatureCore(Struct, frozen=True, kw_only=True, omit_defaults=True):
     family: FamilyName | None = None
     set: dict[str, int | str] = {}
     unit: dict[str, UnitName] = {}
+    says: TextRecord | None = None
 
     @property
     def is_aside(self) -> bool:

@@ -124,6 +124,8 @@ def framework_traits(name: str | None, query: DefaultsQuery = DefaultsQuery()) -
     origin = framework_records().get(record.trains_like or record.framework, record)
     if origin.training is None:
         return framework_traits(None, query)
+    if query.whole is None:
+        query = replace(query, whole=origin.training.finetuning == "full")
     named = record if record.defaults is not None and record.layer is None else origin
     traits = FrameworkTraits(name=named.framework, title=named.title, version=defaults_version(named, query), **asdict(origin.training))
     values = {field: value for field in _DEFAULTS if (value := default_value(record, field, query)) is not None}
@@ -134,7 +136,10 @@ def framework_traits(name: str | None, query: DefaultsQuery = DefaultsQuery()) -
     return replace(traits, **values)
 
 
-_DEFAULTS = ("full_weights", "frozen_weights", "lora_rank", "wide_ends", "wide_gradients", "fused_loss", "optimizer", "batch", "length")
+_DEFAULTS = (
+    "full_weights", "frozen_weights", "lora_rank", "lora_targets", "upcasts", "wide_ends", "wide_gradients", "fused_loss", "optimizer",
+    "batch", "length",
+)  # fmt: skip
 """The defaults by version that are traits as they stand."""
 
 

@@ -35,6 +35,8 @@ class DefaultsQuery(Struct, frozen=True):
     """The type that the config gives the weights."""
     attention: str = "sdpa"
     packed: bool = False
+    whole: bool | None = None
+    """Whether all weights are trained; None where the framework decides that too."""
     computes_wide: bool = False
     """Whether the run computes in fp32, so that nothing is mixed."""
     versions: tuple[tuple[str, str], ...] = ()
@@ -61,7 +63,7 @@ def default_value(record: FrameworkRecord, name: str, query: DefaultsQuery) -> P
 
 
 def defaults_version(record: FrameworkRecord, query: DefaultsQuery) -> str:
-    """Return the version whose defaults count: the known one, else the newest that was read; empty without any."""
+    """Return the version whose defaults count: the known one, else the release of the record; empty without any."""
     if record.defaults is None:
         return ""
     known = dict(query.versions).get(record.framework)
@@ -94,7 +96,7 @@ def _holding(record: FrameworkRecord, name: str, query: DefaultsQuery) -> Iterat
     if record.defaults is None:
         return
     rows: list[TrainingDefault] = getattr(record.defaults, name)
-    known = dict(query.versions).get(record.framework)
+    known = defaults_version(record, query)
     for row in rows:
         if (
             _is_of_version(row, known)
@@ -103,11 +105,12 @@ def _holding(record: FrameworkRecord, name: str, query: DefaultsQuery) -> Iterat
             and row.weights in (None, query.weights)
             and (not row.attentions or query.attention in row.attentions)
             and row.packed in (None, query.packed)
+            and row.whole in (None, query.whole)
         ):
             yield row
 
 
-def _is_of_version(row: TrainingDefault, known: str | None) -> bool:
-    """Return whether a row holds for a version; where none is known the newest counts, which no row leaves out that is still open."""
+def _is_of_version(row: TrainingDefault, known: str) -> bool:
+    """Return whether a row holds for a version."""
     is_within = within(known, row.since, row.until) if known else None
     return row.until is None if is_within is None else is_within

@@ -12,6 +12,8 @@ import os
 import struct
 from typing import Sequence
 
+from .place import open_new
+
 NAMES = (
     "t", "device", "allocated", "allocated_peak", "reserved", "reserved_peak", "active", "active_peak", "requested", "inactive_split",
     "retries", "ooms", "device_allocs", "device_frees", "pinned", "step",
@@ -34,14 +36,16 @@ class CounterRing:
         head += b" " * (-len(head) % 8)
         self._written = 0
         self._count_at = 24 + len(head)
-        with open(path, "wb") as file:
+        if os.path.lexists(path):  # of a process that had the same number
+            os.unlink(path)
+        with open_new(path) as file:
             file.write(struct.pack("<8sIIII", b"OOMRING1", len(head), self._places, len(NAMES), 0) + head + struct.pack("<Q", 0))
             file.truncate(self._count_at + 8 + self._places * self._row.size)
 
     def write(self, numbers: Sequence[float]) -> None:
         """Add a record. The count follows it, so that a record that is cut does not count."""
         place = self._count_at + 8 + self._written % self._places * self._row.size
-        descriptor = os.open(self._path, os.O_WRONLY | getattr(os, "O_BINARY", 0))
+        descriptor = os.open(self._path, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
         try:
             _put(descriptor, self._row.pack(*numbers), place)
             _put(descriptor, struct.pack("<Q", self._written + 1), self._count_at)

@@ -27,6 +27,12 @@ def settings() -> tuple[str, int, int]:
     return os.fsdecode(folder), int(override if override in ("0", "1", "2") else level), int(most)
 
 
+def open_new(path: str) -> Any:
+    """Open a new file for its owner alone, whatever the umask; what is there already, a link too, is not written to."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    return os.fdopen(os.open(path, flags, 0o600), "wb")
+
+
 def rank() -> int | None:
     """Return the rank that a launcher gave this process."""
     return _number(_RANKS)
@@ -88,15 +94,17 @@ class RankFiles:
     def _put(self, path: str, write: Callable[[Any], Any], most: int) -> bool:
         """Write beside a file and take its place, unless it is too large; leave nothing half."""
         part = path + ".part"
+        if os.path.lexists(part):
+            os.unlink(part)
         try:
-            with open(part, "wb") as file:
+            with open_new(part) as file:
                 write(file)
-                size = file.tell()
+                size: int = file.tell()
             if size <= most:
                 os.replace(part, path)
             return size <= most
         finally:
-            if os.path.exists(part):
+            if os.path.lexists(part):
                 os.unlink(part)
 
     def _taken(self, without: str) -> int:

@@ -45,6 +45,12 @@ def oom_kills() -> int | None:
     return int(counted[1]) if counted else None
 
 
+def started_processes() -> int | None:
+    """Return how many processes and threads the machine started since it did itself."""
+    counted = re.search(rb"^processes (\d{1,18})$", read("/proc/stat", 1 << 20) or b"", re.MULTILINE)
+    return int(counted[1]) if counted else None
+
+
 def has_machine_pids() -> bool:
     """Return whether this process is in the first name space of process numbers (PROC_PID_INIT_INO of include/linux/proc_ns.h)."""
     try:

@@ -11,13 +11,14 @@ _SCAN_EVERY = 10.0
 _SCAN_SHARE = 0.0003
 """Of a core, at most, for such looks: a machine of many processes is looked over less often."""
 _MOST = 20_000
+_LEAST_LOOKS = 2
 _COMMAND = 400
 
 
 class Seen:
     """A process of the run, and the most that it was seen to hold."""
 
-    __slots__ = ("command", "first", "last", "parent", "peak_rss", "pid", "rank", "rss", "started")
+    __slots__ = ("command", "first", "last", "looks", "parent", "peak_rss", "pid", "rank", "rss", "started")
 
     def __init__(self, pid: int, parent: int, started: int) -> None:
         self.pid, self.parent, self.started = pid, parent, started
@@ -25,6 +26,7 @@ class Seen:
         self.command = command_of(pid)
         self.rank = rank_of(pid)
         self.rss = self.peak_rss = 0
+        self.looks = 0
 
 
 class ProcessTree:
@@ -52,6 +54,14 @@ class ProcessTree:
     def alive(self) -> dict[int, int]:
         """Return what each living process holds, as of the last look."""
         return {pid: process.rss for pid, process in self._alive.items()}
+
+    def passing(self) -> int:
+        """Return how many processes were met in one look and were gone at the next: a sign of others that no look met."""
+        return sum(process.looks < _LEAST_LOOKS and process.pid not in self._alive for process in self.seen.values())
+
+    def is_full(self) -> bool:
+        """Return whether more were met than are kept."""
+        return len(self.seen) >= _MOST
 
     def _add(self, pid: int, parent: int) -> None:
         started = _start_of(pid)
@@ -99,6 +109,7 @@ class ProcessTree:
         if not process.command:
             process.command = command_of(pid)
         process.last = time.time()
+        process.looks += 1
         process.rss = rss or 0
         process.peak_rss = max(process.peak_rss, process.rss, peak or 0)
 

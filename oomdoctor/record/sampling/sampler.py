@@ -17,7 +17,7 @@ from msgspec.json import encode
 from oomdoctor.record.evidence import SAMPLES, EvidenceGap, FileSystem, Sample, Survivor, WatchedProcess
 from oomdoctor.record.folder import EvidenceFolder
 from oomdoctor.record.sampling.before import KernelBefore
-from oomdoctor.record.sampling.host import file_system, has_card_driver, has_machine_pids, memory, pressure, swap
+from oomdoctor.record.sampling.host import file_system, has_card_driver, has_machine_pids, memory, pressure, started_processes, swap
 from oomdoctor.record.sampling.processes import ProcessTree, command_of
 from oomdoctor.record.sampling.sampler_process import Summary
 
@@ -29,6 +29,8 @@ _SLOW, _FAST = 1.0, 0.2
 _FIRST = 60.0
 _WRITE_EVERY = 5.0
 """Seconds between two writes."""
+_MANY_PASSING = 3
+"""From so many processes on that one look alone met, others came and went unseen."""
 _ASIDE = 3.0
 """Seconds after which the rest is done: most commands that are shorter need none of it."""
 
@@ -76,6 +78,19 @@ def _do_all(once: tuple[Callable[[], object], ...]) -> None:
             act()
 
 
+def _unmet(tree: ProcessTree, started: int | None) -> tuple[EvidenceGap, ...]:
+    """Return that the list of processes is not all of them, where some were too short for that or too many.
+
+    `started` is how many processes and threads the machine started meanwhile.
+    """
+    passing = tree.passing()
+    if not tree.is_full() and passing < _MANY_PASSING:
+        return ()
+    bound = "" if started is None else f"; the machine started {started:,} processes and threads meanwhile"
+    why = "more than are kept" if tree.is_full() else f"{passing:,} were met once and gone at the next look, others not at all"
+    return (EvidenceGap(what=f"processes beside the {len(tree.seen):,} that are listed", why=f"{why}{bound}"),)
+
+
 class Sampler:
     """Looks again and again. What cannot be read is None."""
 
@@ -86,6 +101,7 @@ class Sampler:
         self._before = before
         self._cards: Cards | None = import_module("oomdoctor.record.sampling.cards").Cards() if has_card_driver() else None
         self.began = time.monotonic()
+        self._started = started_processes()
         self._near: str | None = None
 
     def sample(self) -> Sample:
@@ -118,6 +134,8 @@ class Sampler:
         """Return what was seen from the start until now."""
         alive = self._tree.alive()
         lines = self._before.log.lines()
+        now = started_processes()
+        started = None if now is None or self._started is None else now - self._started
         return Summary(
             processes=tuple(
                 WatchedProcess(
@@ -137,7 +155,12 @@ class Sampler:
             has_machine_pids=has_machine_pids(),
             files=tuple(self._least.values()),
             kernel=tuple(lines or ()),
-            gaps=(*gaps, *(() if self._cards is None else self._cards.gaps), *((_NO_KERNEL,) if lines is None else ())),
+            gaps=(
+                *gaps,
+                *_unmet(self._tree, started),
+                *(() if self._cards is None else self._cards.gaps),
+                *((_NO_KERNEL,) if lines is None else ()),
+            ),
             near=self._near,
         )
 

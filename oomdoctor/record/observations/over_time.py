@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from oomdoctor.findings.series import series_shape
+from oomdoctor.case.event import Event
+from oomdoctor.findings.series import series_course
+from oomdoctor.parse.observer import Observer
 from oomdoctor.record.evidence import RunRecord, Sample
 from oomdoctor.record.read_folder import RankEvidence
 from oomdoctor.record.ring import Ring
-from oomdoctor.record.telling.prefix import PREFIX, of_rank
 
-_SPANS = 12
-"""A series is looked at in so many parts of equal length; what goes up and down within a step does not show then."""
 _FELL = 0.01
 """The first fall by this share of the highest value ends the time in which a model is loaded and the first step is made."""
 _ROOM = 0.2
 """A host that had this share left at its worst moment was not short of memory."""
-_SHAPES = {"growth": "grew", "staircase": "rose in steps", "flat": "stayed"}
+_SHAPES = {"growth": "watched-memory-grew", "staircase": "watched-memory-in-steps", "flat": "watched-memory-level"}
 _LARGEST = 1 << 60
-_LONG = 60.0
+_LONG = 10.0
 """Seconds: what grows for less is being loaded."""
+_FEWEST, _FEWEST_ROWS = 24, 6
+"""Samples of the host, and records of a ring: of fewer no course can be told."""
 
 
-def card_lines(rank: RankEvidence) -> Iterator[str]:
+def card_events(see: Observer, rank: RankEvidence) -> Iterator[Event]:
     """Yield how the live memory of a process went from step to step until the last second before it was refused."""
     if rank.ring is None:
         return
@@ -30,18 +31,27 @@ def card_lines(rank: RankEvidence) -> Iterator[str]:
     device, rows = _fullest(rank.ring, until)
     if not rows:
         return
-    floors = _floors(rows)
-    # What stays from step to step tells of a leak; what was held at most, of ever longer batches.
-    shape, held = series_shape(floors), floors
+    # What lives from step to step tells of a leak; what was held at most, of ever longer batches.
+    held = [live for _, live, _, _ in rows]
+    shape = series_course(held)
     if shape != "growth":
-        shape, held = series_shape(_roofs(rows)), _roofs(rows)
+        held = [most for _, _, most, _ in rows]
+        shape = series_course(held)
         shape = "staircase" if shape == "growth" else shape
-    if shape in _SHAPES and len(floors) >= _SPANS // 2:
+    if shape in _SHAPES and len(rows) >= _FEWEST_ROWS:
         steps = [step for _, _, _, step in rows if step is not None]
-        passed = f"{int(steps[-1] - steps[0])} steps" if steps and 0 <= steps[-1] - steps[0] < _LARGEST else f"{len(rows)} seconds"
-        highest = max(most for _, _, most, _ in rows)
-        course = f"{held[0]} bytes first, {held[-1]} last, {highest} at most"
-        yield f"{of_rank(rank)}live memory of device {device} {_SHAPES[shape]} over {passed}: {course}"
+        is_counted = bool(steps) and 0 <= steps[-1] - steps[0] < _LARGEST
+        passed = int(steps[-1] - steps[0]) if is_counted else len(rows)
+        seen = {
+            "rank": rank.rank,
+            "series_device": device,
+            "series_length": passed,
+            "series_steps" if is_counted else "series_seconds": passed,
+            "series_first_bytes": held[0],
+            "series_last_bytes": held[-1],
+            "series_highest_bytes": max(most for _, _, most, _ in rows),
+        }
+        yield see.event(_SHAPES[shape], seen)
 
 
 _Row = tuple[float, int, int, "float | None"]
@@ -71,40 +81,24 @@ def _after_the_start(rows: list[_Row]) -> list[_Row]:
     return rows if fell is None else rows[fell:]
 
 
-def _spans(rows: Sequence[_Row]) -> list[Sequence[_Row]]:
-    count = min(_SPANS, len(rows))
-    return [rows[len(rows) * at // count : len(rows) * (at + 1) // count] for at in range(count)]
-
-
-def _floors(rows: Sequence[_Row]) -> list[int]:
-    return [min(row[1] for row in span) for span in _spans(rows)]
-
-
-def _roofs(rows: Sequence[_Row]) -> list[int]:
-    return [max(row[2] for row in span) for span in _spans(rows)]
-
-
-def host_lines(samples: Sequence[Sample], run: RunRecord) -> Iterator[str]:
+def host_events(see: Observer, samples: Sequence[Sample], run: RunRecord) -> Iterator[Event]:
     """Yield what the run held of the host, in how many processes, whether that grew, and whether the host had room all the time."""
     held = [(sample.rss, sample) for sample in samples if sample.rss]
     if held:
         most, sample = max(held, key=lambda pair: pair[0])
         largest = max(sample.processes.values(), default=None)
-        told = "" if largest is None else f", the largest {largest} bytes"
-        yield f"{PREFIX}the run held at most {most} bytes of the host in {len(sample.processes) or 1} processes{told}"
-        series = _resident(held)
-        if held[-1][1].t - held[0][1].t >= _LONG and series_shape(series) == "growth":
-            yield f"{PREFIX}what the run holds of the host grew to its end: {series[0]} bytes first, {series[-1]} last"
+        processes = len(sample.processes) or 1
+        yield see.event("watched-host-memory", {"run_rss_bytes": most, "run_processes": processes, "largest_process_bytes": largest})
+        # At first, every program grows.
+        later = held[len(held) // 2 :]
+        first, last, seconds = later[0][0], later[-1][0], later[-1][1].t - later[0][1].t
+        if seconds >= _LONG and len(held) >= _FEWEST and series_course([size for size, _ in later]) == "growth":
+            pace = max(0, int(60 * (last - first) / seconds))
+            course = {"run_rss_first_bytes": first, "run_rss_last_bytes": last, "run_rss_pace_bytes": pace}
+            yield see.event("watched-host-memory-grew", course)
     left = _least_left(samples, run)
     if left is not None and left[0] >= _ROOM * left[1]:
-        yield f"{PREFIX}the host had room all the time: {left[0]} of {left[1]} bytes at the least"
-
-
-def _resident(held: Sequence[tuple[int, Sample]]) -> list[int]:
-    """Return the most that was resident in each span of the second half: at first, every program grows."""
-    half = [size for size, _ in held][len(held) // 2 :]
-    count = min(_SPANS, len(half))
-    return [max(half[len(half) * at // count : len(half) * (at + 1) // count]) for at in range(count)]
+        yield see.event("watched-host-had-room", {"host_least_bytes": left[0], "host_all_bytes": left[1]})
 
 
 def _least_left(samples: Sequence[Sample], run: RunRecord) -> tuple[int, int] | None:

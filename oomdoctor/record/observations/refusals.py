@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from oomdoctor.case.event import Event, Value
+from oomdoctor.parse.observer import Observer
 from oomdoctor.record.evidence import CardSample, RefusedRequest, RunRecord, Sample
 from oomdoctor.record.read_folder import RankEvidence, RunEvidence
-from oomdoctor.record.telling.prefix import PREFIX, counter, of_rank
 
 _WENT_ON = 30.0
 """Seconds of counters after a failure: nothing that only cleans up takes so long."""
@@ -27,36 +28,40 @@ _OF_THE_HOST = re.compile(r"\bMemoryError\b|DefaultCPUAllocator|Cannot allocate 
 """What an exception tells of that no observer saw: which of them refused memory."""
 _ROOM_OF_A_LIBRARY, _FULL = 256 << 20, 0.01
 """A library that starts takes handles and workspaces of some ten to some hundred MiB (cuBLAS: 8 to 32 MiB for each handle and stream)."""
-_LARGEST = 1 << 59
-"""What is larger is no size of a memory."""
 
 
-def refusal_lines(evidence: RunEvidence, rank: RankEvidence, refused: RefusedRequest) -> Iterator[str]:
-    """Yield the frames that asked, and what was asked, allowed, free and held."""
+def refusal_events(see: Observer, evidence: RunEvidence, rank: RankEvidence, refused: RefusedRequest) -> Iterator[Event]:
+    """Yield what was asked, allowed, free and held when a request failed; where no device's allocator refused it, whether it was full."""
     card = _card(evidence.samples, refused, evidence.run)
-    if _of_something_else(rank, refused):
-        yield from _held_lines(evidence, rank, refused, card)
+    held: dict[str, Value | None] = {
+        "gpu_index": max(0, refused.device or 0),
+        "rank": rank.rank,
+        "allocated_bytes": counter(refused.stats, "allocated_bytes"),
+        "reserved_bytes": counter(refused.stats, "reserved_bytes"),
+        "others_bytes": None if card is None else _of_others(evidence, card, refused),
+    }
+    if is_of_something_else(rank, refused):
+        yield from _of_a_library(see, rank, held, card)
         return
-    yield from _traceback(refused.stack)
-    total, limit = refused.total_bytes, None
-    if card is not None and card.total and total and total < _ALLOWED * card.total:
-        total, limit = card.total, total
-    told = _told(
-        ("asked of the driver", refused.driver_request_bytes),
-        ("at most", total),
-        ("allowed", limit),
-        ("free", refused.free_bytes),
-        *_of_the_card(evidence, card, refused),
-    )
-    if refused.step is not None and 0 <= refused.step < _LARGEST:
-        told += f", in step {refused.step}"
-    what = "refused a request and the program went on" if went_on(evidence, rank, refused) else "refused a request"
-    yield f"{of_rank(rank)}the allocator of device {_number(refused)} {what}: {told}"
+    if went_on(evidence, rank, refused):
+        yield see.event("watched-survived-refusal", {"gpu_index": held["gpu_index"], "rank": rank.rank})
+    else:
+        total, limit = refused.total_bytes, None
+        if card is not None and card.total and total and total < _ALLOWED * card.total:
+            total, limit = card.total, total
+        request: dict[str, Value | None] = {
+            "requested_bytes": refused.driver_request_bytes,
+            "total_bytes": total,
+            "limit_bytes": limit,
+            "free_bytes": refused.free_bytes,
+            "failed_step": refused.step,
+        }
+        yield see.event("watched-refusal", {**held, **request})
     if refused.gradients is not None:
-        yield f"{of_rank(rank)}the thread that asked recorded {'gradients' if refused.gradients else 'no gradients'}"
+        yield see.event("watched-gradients" if refused.gradients else "watched-no-gradients", {"rank": rank.rank})
 
 
-def _of_something_else(rank: RankEvidence, refused: RefusedRequest) -> bool:
+def is_of_something_else(rank: RankEvidence, refused: RefusedRequest) -> bool:
     """Return whether no allocator of a device refused it: a library did not start, or the host had no memory, as the exception says."""
     if refused.driver_request_bytes is not None or rank.exception is None:
         return False
@@ -64,36 +69,17 @@ def _of_something_else(rank: RankEvidence, refused: RefusedRequest) -> bool:
     return _OF_A_DEVICE.search(message) is None and (_OF_A_LIBRARY.search(message) or _OF_THE_HOST.search(message)) is not None
 
 
-def _held_lines(evidence: RunEvidence, rank: RankEvidence, refused: RefusedRequest, card: CardSample | None) -> Iterator[str]:
-    """Yield what was held when something else failed; a library that found the card full failed for that."""
-    told = _told(*_of_the_card(evidence, card, refused))
+def _of_a_library(see: Observer, rank: RankEvidence, held: dict[str, Value | None], card: CardSample | None) -> Iterator[Event]:
+    """Yield that a library found the card full, where it failed for that."""
     message = rank.exception.traceback if rank.exception is not None else ""
     if card is not None and card.used is not None and card.total and _OF_A_LIBRARY.search(message):
         free = max(0, card.total - card.used)
         if free < max(_ROOM_OF_A_LIBRARY, _FULL * card.total):
-            yield f"{of_rank(rank)}a library found device {_number(refused)} full: at most {card.total} bytes, free {free} bytes, {told}"
-            return
-    yield f"{of_rank(rank)}device {_number(refused)} refused nothing when it failed: {told}"
+            seen = {**held, "total_bytes": card.total, "free_bytes": free}
+            yield see.event("watched-library-found-full-card", seen)
 
 
-def _of_the_card(evidence: RunEvidence, card: CardSample | None, refused: RefusedRequest) -> tuple[tuple[str, int | None], ...]:
-    """Return what the allocator held, and what others did."""
-    return (
-        ("allocated", counter(refused.stats, "allocated_bytes")),
-        ("reserved", counter(refused.stats, "reserved_bytes")),
-        ("others hold", None if card is None else _of_others(evidence, card, refused)),
-    )
-
-
-def _told(*figures: tuple[str, int | None]) -> str:
-    return ", ".join(f"{name} {size} bytes" for name, size in figures if size is not None and 0 <= size < _LARGEST)
-
-
-def _number(refused: RefusedRequest) -> int:
-    return max(0, refused.device or 0)
-
-
-def first_rank_lines(evidence: RunEvidence) -> Iterator[str]:
+def first_rank_events(see: Observer, evidence: RunEvidence) -> Iterator[Event]:
     """Yield which rank was refused first, and what it and the others held then."""
     failed = [(refused, rank.rank) for rank in evidence.ranks if rank.rank is not None for refused in rank.ooms[:1]]
     if not failed or len(evidence.ranks) < 2:
@@ -102,8 +88,8 @@ def first_rank_lines(evidence: RunEvidence) -> Iterator[str]:
     own = counter(refused.stats, "reserved_bytes")
     others = [held for rank in evidence.ranks if rank.rank not in (None, first) and (held := _held(rank, refused.time)) is not None]
     if own is not None and others:
-        beside = f"the {len(others)} others {min(others)} to {max(others)} bytes"
-        yield f"{PREFIX}rank {first} was refused first; it held {own} bytes then, {beside}"
+        beside = {"other_ranks": len(others), "other_ranks_least_bytes": min(others), "other_ranks_most_bytes": max(others)}
+        yield see.event("watched-first-rank", {"first_rank": first, "first_rank_bytes": own, **beside})
 
 
 def frames_of(stack: Sequence[str]) -> list[tuple[str, int, str]]:
@@ -112,12 +98,10 @@ def frames_of(stack: Sequence[str]) -> list[tuple[str, int, str]]:
     return [(frame["file"], int(frame["line"]), frame["name"]) for frame in frames]
 
 
-def _traceback(stack: Sequence[str]) -> Iterator[str]:
-    """Yield a stack, innermost first, as Python prints one."""
-    frames = frames_of(stack)
-    if frames:
-        yield "Traceback (most recent call last):"
-        yield from (f'  File "{file}", line {line}, in {name}' for file, line, name in reversed(frames))
+def traceback_of(stack: Sequence[str]) -> str:
+    """Return a recorded stack, innermost first, as Python prints one; empty where it has no frames."""
+    frames = [f'  File "{file}", line {line}, in {name}\n' for file, line, name in reversed(frames_of(stack))]
+    return "".join(["Traceback (most recent call last):\n", *frames]) if frames else ""
 
 
 def went_on(evidence: RunEvidence, rank: RankEvidence, refused: RefusedRequest) -> bool:
@@ -176,3 +160,13 @@ def _held(rank: RankEvidence, at: float) -> int | None:
     rows = zip(rank.ring.column("t"), rank.ring.column("reserved"), strict=True)
     before = [held for time, held in rows if held is not None and time is not None and time <= at + 1 and 0 <= held < 1 << 60]
     return int(before[-1]) if before else None
+
+
+def counter(stats: dict[str, object], name: str) -> int | None:
+    """Return a current figure of the allocator's raw counters: `{name: {all: {current: ...}}}`, or flattened as memory_stats gives it."""
+    value: object = stats.get(name)
+    for key in ("all", "current"):
+        value = value.get(key) if isinstance(value, dict) else None
+    if value is None:
+        value = stats.get(f"{name}.all.current")
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

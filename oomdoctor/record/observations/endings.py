@@ -6,10 +6,11 @@ import re
 import signal
 from collections.abc import Iterator, Sequence
 
-from oomdoctor.parse.ending import find_log_ending
-from oomdoctor.record.evidence import FileSystem, RunRecord, Sample, WatchedProcess
+from oomdoctor.case.event import Event, Value
+from oomdoctor.parse.observer import Observer
+from oomdoctor.reading.errors import last_error
+from oomdoctor.record.evidence import OUTPUT, FileSystem, RunRecord, Sample, WatchedProcess
 from oomdoctor.record.read_folder import RunEvidence
-from oomdoctor.record.telling.prefix import PREFIX
 
 _FULL = 0.02
 """A file system of which less than this share was left was full for whoever wrote to it."""
@@ -20,23 +21,28 @@ _AT_THE_END = 5.0
 _STALLED = 10.0
 """Percent of ten seconds in which something waited for memory: below, it is page cache that is read again."""
 _POLITE = (signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGTERM))
-_CRASHES = ("SIGBUS", "SIGSEGV", "SIGABRT", "SIGILL", "SIGFPE", "SIGXFSZ", "SIGXCPU", "SIGSYS", "SIGTRAP")
+_CRASHES = {
+    "SIGBUS": "watched-bus-error",
+    "SIGABRT": "watched-abort",
+    **dict.fromkeys(("SIGSEGV", "SIGILL", "SIGFPE", "SIGXFSZ", "SIGXCPU", "SIGSYS", "SIGTRAP"), "watched-crash"),
+}
 """Signals that a process brings upon itself."""
 _SHELL, _SIGKILL = 128, 9
 """A shell gives a signal's number above this as the status of what it ended."""
-_LIMIT_WORDS = {
-    "address_space_bytes": "address space {} bytes",
-    "data_bytes": "data {} bytes",
-    "locked_bytes": "locked {} bytes",
-    "file_bytes": "a file {} bytes",
-    "open_files": "{} open files",
-    "processes": "{} processes of the user",
+_LIMITS = {
+    "address_space_bytes": "address_space_bytes",
+    "data_bytes": "data_limit_bytes",
+    "locked_bytes": "locked_limit_bytes",
+    "file_bytes": "file_limit_bytes",
+    "open_files": "open_files_limit",
+    "processes": "processes_limit",
 }
+"""Names of record/limits.py, and the fields of the event."""
 _LARGEST = 1 << 60
 _SHM = "/dev/shm"  # noqa: S108 - a name in a record
 _PID = re.compile(r"(?:\[|process |pid[=:] ?)(\d{1,10})\b")
 _CRASH = re.compile(r"\]: segfault at|traps: |general protection|trap invalid opcode")
-_MOST_LINES = 1000
+_MOST_LINES, _LONGEST_LINE = 1000, 2000
 _OWN_FAULT = re.compile(
     r"(?:builtins\.)?(?P<name>ValueError|TypeError|KeyError|IndexError|AttributeError|NameError|AssertionError|ImportError|"
     r"ModuleNotFoundError|ZeroDivisionError|FileNotFoundError|PermissionError|UnboundLocalError|NotImplementedError|SyntaxError|"
@@ -45,55 +51,51 @@ _OWN_FAULT = re.compile(
 """Exceptions of Python that state a defect or a stop. Those that libraries also raise where memory is short are left out."""
 
 
-def ending_lines(evidence: RunEvidence, run: RunRecord) -> Iterator[str]:
+def ending_events(see: Observer, evidence: RunEvidence, run: RunRecord) -> Iterator[Event]:
     """Yield how the command and its processes ended, and what ran out beside them."""
     recorders = sum(rank.hello is not None for rank in evidence.ranks)
-    yield f"{PREFIX}the run was watched at level {min(2, max(0, run.level))}, {recorders} processes from inside"
+    yield see.event("watched-run", {"watched_level": min(2, max(0, run.level)), "recorders": recorders})
     if evidence.is_going:
-        yield f"{PREFIX}the run is still going: this is what was seen until now"
+        yield see.event("watched-run-goes-on")
     elif run.end is None:
-        yield f"{PREFIX}nothing was written after the start: the wrapper was ended, too"
+        yield see.event("watched-wrapper-died")
     failed = run.signal is not None or bool(run.exit_code)
     kills = _kills(run, evidence.samples)
     if kills:
-        yield from _killed_by_kernel(run, kills, evidence.samples)
+        yield _killed_by_kernel(see, run, kills, evidence.samples)
     elif kills == 0 and failed:
-        yield f"{PREFIX}the kernel ended no process for memory in the time of the run"
+        yield see.event("watched-no-kernel-kill")
     if kills is None or run.end is None:
-        yield from _full_at_the_end(run, evidence)
-    if failed:
-        yield from _limits(run, evidence.samples)
+        yield from _full_at_the_end(see, run, evidence)
+    if failed and (limits := _limits(run, evidence.samples)):
+        yield see.event("watched-limits", limits)
     full = [files for files in run.files if failed and _is_full(files)]
     for files in full:
-        what = "/dev/shm" if files.path == _SHM else f"the disk of {_one_line(files.path)}"
-        yield f"{PREFIX}{what} was full: {files.least_free_bytes} of {files.total_bytes} bytes were left"
-    yield from _signals(run, evidence.samples, kills)
-    yield from _kernel_lines(run, kills)
+        name = "watched-shm-full" if files.path == _SHM else "watched-disk-full"
+        path = None if files.path == _SHM else files.path
+        yield see.event(name, {"path": path, "free_bytes": files.least_free_bytes, "total_bytes": files.total_bytes})
+    yield from _signals(see, run, evidence, kills)
     if failed and _ending_signal(run) is None and not kills and not full:
-        yield from _by_itself(evidence, run, kills)
+        yield from _by_itself(see, evidence, run, kills)
 
 
-def left_lines(evidence: RunEvidence) -> Iterator[str]:
-    """Yield what is left of a run whose node died."""
-    yield f"{PREFIX}only what {len(evidence.ranks)} processes counted is left: neither the wrapper nor they saw the end"
-
-
-def _signals(run: RunRecord, samples: Sequence[Sample], kills: int | None) -> Iterator[str]:
+def _signals(see: Observer, run: RunRecord, evidence: RunEvidence, kills: int | None) -> Iterator[Event]:
     """Yield signals that ended the command: whose they were, and whether the kernel counted a kill for memory."""
     for received in run.signals:
         if received.signal in _POLITE:
-            who = "the terminal" if received.from_terminal else f"process {received.sender}"
-            yield f"{PREFIX}{signal.Signals(received.signal).name} of {who} stopped the command"
+            who: dict[str, Value | None] = {"terminal": "the terminal"} if received.from_terminal else {"sender": received.sender}
+            yield see.event("watched-stop", {"signal": signal.Signals(received.signal).name, **who})
     ended = _ending_signal(run)
     killed = [process.pid for process in run.processes if process.signal == _SIGKILL]
     if (killed or ended == "SIGKILL") and not kills:
-        whom = f"process {', '.join(map(str, killed[:20]))}" if killed else "the command"
+        process = killed[0] if len(killed) == 1 else ", ".join(map(str, killed[:20])) or None
         if kills == 0:
-            yield f"{PREFIX}SIGKILL ended {whom}, and the kernel counted no kill for memory in that time"
+            yield see.event("watched-kill-by-hand", {"process": process})
         else:
-            yield f"{PREFIX}SIGKILL ended {whom}; whether the kernel did it for memory was not counted; {_room(samples)}"
+            yield see.event("watched-kill-of-unknown-sender", {"process": process, **_room(evidence.samples)})
     if ended in _CRASHES:
-        yield f"{PREFIX}{ended} ended the command; {_room(samples)}"
+        name = "watched-unseen-end" if ended != "SIGBUS" and _is_unseen(run) else _CRASHES[ended]
+        yield see.event(name, {"signal": ended, **_room(evidence.samples)})
 
 
 def _ending_signal(run: RunRecord) -> str | None:
@@ -107,44 +109,39 @@ def _ending_signal(run: RunRecord) -> str | None:
         return None
 
 
-def _killed_by_kernel(run: RunRecord, kills: int, samples: Sequence[Sample]) -> Iterator[str]:
+def _killed_by_kernel(see: Observer, run: RunRecord, kills: int, samples: Sequence[Sample]) -> Event:
     counters = run.counters
     limit = counters.limit_bytes if counters is not None else None
     peak = counters.peak_bytes if counters is not None else None
     if peak is None:
         peak = max((sample.cgroup.current or 0 for sample in samples if sample.cgroup is not None), default=None) or None
     if limit is not None and (peak is None or peak >= _NEAR * limit):
-        told = "" if peak is None else f", at most {peak} bytes used"
-        yield f"{PREFIX}the kernel killed {kills} processes for the limit of the control group, {limit} bytes{told}"
-    else:
-        left = min((sample.available for sample in samples if sample.available is not None), default=None)
-        told = "" if left is None else f"; the least that was available were {left} bytes"
-        yield f"{PREFIX}the kernel killed {kills} processes because the machine had no memory left{told}"
+        return see.event("watched-limit-kill", {"kills": kills, "limit_bytes": limit, "used_bytes": peak})
+    left = min((sample.available for sample in samples if sample.available is not None), default=None)
+    return see.event("watched-machine-kill", {"kills": kills, "available_bytes": left})
 
 
-def _full_at_the_end(run: RunRecord, evidence: RunEvidence) -> Iterator[str]:
+def _full_at_the_end(see: Observer, run: RunRecord, evidence: RunEvidence) -> Iterator[Event]:
     """Yield what was nearly full where something was killed, or everything at once, and nobody could count by whom."""
     is_unexplained = (run.end is None and not evidence.is_going) or _ending_signal(run) == "SIGKILL"
     last = [sample for sample in evidence.samples if sample.t >= evidence.samples[-1].t - _AT_THE_END] if is_unexplained else []
     stalled = max((sample.psi for sample in last if sample.psi is not None), default=0.0)
-    waited = f"; processes waited for memory {min(100, int(stalled))} % of ten seconds" if stalled >= _STALLED else ""
-    full = [sample for sample in last if sample.group_is_full()]
+    waited = {"stalled_percent": min(100, int(stalled)) if stalled >= _STALLED else None}
+    full = [sample.cgroup for sample in last if sample.cgroup is not None and sample.group_is_full()]
     short = [sample for sample in last if sample.machine_is_full()]
     if full:
-        group = max((sample.cgroup for sample in full if sample.cgroup is not None), key=lambda group: group.current or 0)
-        yield f"{PREFIX}the control group was nearly full at the end: {group.current} of {group.limit} bytes{waited}"
+        group = max(full, key=lambda group: group.current or 0)
+        yield see.event("watched-limit-near-at-the-end", {"used_bytes": group.current, "limit_bytes": group.limit, **waited})
     elif short:
         sample = min(short, key=lambda sample: sample.available or 0)
-        yield f"{PREFIX}the machine was nearly full at the end: {sample.available} of {sample.total} bytes were left{waited}"
+        left = {"available_bytes": sample.available, "host_total_bytes": sample.total}
+        yield see.event("watched-machine-near-at-the-end", {**left, **waited})
 
 
-def _limits(run: RunRecord, samples: Sequence[Sample]) -> Iterator[str]:
-    """Yield the limits of a process that are below what the machine has."""
+def _limits(run: RunRecord, samples: Sequence[Sample]) -> dict[str, int]:
+    """Return the limits of a process that are below what the machine has, by the fields of the event."""
     memory = max((sample.total for sample in samples if sample.total), default=_LARGEST)
-    set_limits = ((name, run.limits.get(name)) for name in _LIMIT_WORDS)
-    told = [_LIMIT_WORDS[name].format(limit) for name, limit in set_limits if limit is not None and 0 <= limit < memory]
-    if told:
-        yield f"{PREFIX}limits of a process: {', '.join(told)}"
+    return {field: limit for name, field in _LIMITS.items() if (limit := run.limits.get(name)) is not None and 0 <= limit < memory}
 
 
 def _kills(run: RunRecord, samples: Sequence[Sample]) -> int | None:
@@ -177,12 +174,12 @@ def _may_have_been_killed(process: WatchedProcess) -> bool:
     return process.signal == _SIGKILL or process.exit_code == _SHELL + _SIGKILL or (process.signal is None and process.exit_code is None)
 
 
-def _kernel_lines(run: RunRecord, kills: int | None) -> Iterator[str]:
-    """Yield the lines of the kernel that can be of this run: others die on the same machine in the same second."""
-    for line in run.kernel[:_MOST_LINES]:
-        is_crash = _CRASH.search(line) is not None
-        if _is_of_the_run(line, run) or not (is_crash or kills == 0):
-            yield _one_line(line)
+def kernel_lines(evidence: RunEvidence, run: RunRecord) -> str:
+    """Return the lines of the kernel that can be of this run: others die on the same machine in the same second."""
+    kills = _kills(run, evidence.samples)
+    lines = run.kernel[:_MOST_LINES]
+    kept = [line for line in lines if _is_of_the_run(line, run) or not (kills == 0 or _CRASH.search(line))]
+    return "".join(" ".join(line[:_LONGEST_LINE].split()) + "\n" for line in kept)
 
 
 def _is_of_the_run(line: str, run: RunRecord) -> bool:
@@ -190,15 +187,24 @@ def _is_of_the_run(line: str, run: RunRecord) -> bool:
     return any(number in pids for number in _PID.findall(line))
 
 
-def _by_itself(evidence: RunEvidence, run: RunRecord, kills: int | None) -> Iterator[str]:
+def _by_itself(see: Observer, evidence: RunEvidence, run: RunRecord, kills: int | None) -> Iterator[Event]:
     """Yield that the command ended itself, and with what, where neither the allocator nor Python saw memory run out."""
+    ended: dict[str, Value | None] = {"exit_code": run.exit_code, **_room(evidence.samples)}
     fault = _own_fault(evidence)
     if fault is not None:
-        yield f"{PREFIX}{fault} ended the command with status {run.exit_code}; {_room(evidence.samples)}"
+        yield see.event("watched-own-error", {"error": fault, **ended})
     elif not any(rank.exception is not None or rank.ooms for rank in evidence.ranks):
-        watched = any(rank.hello is not None for rank in evidence.ranks)
-        told = ", no process was killed for memory and none was refused any" if watched and kills == 0 else ""
-        yield f"{PREFIX}the command ended by itself with status {run.exit_code}{told}; {_room(evidence.samples)}"
+        watched = kills == 0 and any(rank.hello is not None for rank in evidence.ranks)
+        name = "watched-unseen-end" if _is_unseen(run) else "watched-own-end-seen" if watched else "watched-own-end"
+        yield see.event(name, ended)
+
+
+def _is_unseen(run: RunRecord) -> bool:
+    """Return whether nobody could read what the command wrote.
+
+    A program that catches an exception, or a library in C, says in its output alone what it died of.
+    """
+    return any(gap.what == OUTPUT for gap in run.gaps)
 
 
 def _own_fault(evidence: RunEvidence) -> str | None:
@@ -210,8 +216,8 @@ def _own_fault(evidence: RunEvidence) -> str | None:
                 return named["name"]
     if evidence.log is None or any(rank.ooms for rank in evidence.ranks):
         return None
-    ending = find_log_ending(_tail(evidence.log))
-    named = None if ending is None or ending.speaks_of_memory or ending.survived else _OWN_FAULT.match(ending.text)
+    error = last_error(_tail(evidence.log).decode("utf-8", "replace"))
+    named = None if error is None else _OWN_FAULT.match(error)
     return None if named is None else named["name"]
 
 
@@ -225,15 +231,11 @@ def _tail(path: str) -> bytes:
         return b""
 
 
-def _room(samples: Sequence[Sample]) -> str:
-    """Say how much of the host was left at the worst moment."""
+def _room(samples: Sequence[Sample]) -> dict[str, int]:
+    """Return how much of the host was left at the worst moment; nothing where that is not known."""
     least = min(((sample.available, sample.total) for sample in samples if sample.available and sample.total), default=None)
-    return "how much memory was left is not known" if least is None else f"{least[0]} of {least[1]} bytes were available at the least"
+    return {} if least is None else {"available_bytes": least[0], "host_total_bytes": least[1]}
 
 
 def _is_full(files: FileSystem) -> bool:
     return files.total_bytes is not None and files.least_free_bytes is not None and files.least_free_bytes < _FULL * files.total_bytes
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text[:2000].split())

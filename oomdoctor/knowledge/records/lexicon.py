@@ -1,0 +1,41 @@
+"""The shape of rules/lexicon: what words mean, whatever program prints them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from oomdoctor.knowledge.records.base import Id, Record
+
+Language = Annotated[str, Meta(pattern="^(en|zh|de|es|fr|ja|ru|pt|it|ko)$")]
+Phrase = Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class ConceptRecord(Record, frozen=True, kw_only=True):
+    """Words and phrases that mean the same for what a log says.
+
+    In a phrase `(a|b|)` is a choice, of which one may be nothing, `#` any number, and `*` at the end of a word the rest of it.
+    Capitals and signs do not matter, and identifiers are the words that they are made of.
+    """
+
+    id: Id
+    says: str
+    """What the words mean, in one sentence."""
+    source: str | None = None
+    """Where their forms were seen, if they are none of ordinary language."""
+    words: dict[Language, list[Phrase]]
+
+
+class LexiconFile(Record, frozen=True, kw_only=True):
+    """A file rules/lexicon/<subject>.yaml."""
+
+    concepts: list[ConceptRecord]
+
+
+class LexiconNode(Struct, array_like=True, omit_defaults=True):
+    """What may follow the words that lead here, and what those words mean."""
+
+    concepts: list[str] = []
+    words: dict[str, LexiconNode] = {}
+    stems: dict[str, LexiconNode] = {}

@@ -1,0 +1,1 @@
+"""What an evidence folder shows, as events (rules/observations)."""

@@ -1,1 +1,0 @@
-"""What an evidence folder states, a line each, in the form that rules/signatures/watched-run.yaml reads."""
