@@ -16,10 +16,12 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
+import asked
 import left_out
 import verdicts
 from measurements import GIB, Case, Row, error, measured, read
 
+from oomdoctor.case.estimate import Estimate
 from oomdoctor.memory.estimate import estimate
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,6 +50,8 @@ def section(cases: Sequence[Case], *, constants: bool = False) -> Iterator[str]:
     yield f"\n### The {WORST} worst rows\n"
     yield "| source | model | method | cards | batch | length | estimated GiB | measured GiB |\n|---|---|---|---|---|---|---|---|"
     yield from _worst(cases)
+    yield "\n### By the way that they are asked\n"
+    yield from _doors(cases)
     yield "\n### Whether a run fits\n"
     yield from verdicts.section(cases)
     if constants:
@@ -74,6 +78,34 @@ def _table(cases: Sequence[Case], key: Callable[[Row], str], title: str) -> Iter
     for name, group in groupby(named, key=itemgetter(0)):
         yield _line(name, [case for _, case in group])
     yield _line("all", cases)
+
+
+def _doors(cases: Sequence[Case]) -> Iterator[str]:
+    """Yield how the same training rows fare by options, by configs and by lines of JSON that say all that the table says."""
+    yield "| asked by | cards | rows | median error | 90 % below | covered | under | width |\n|---|---|---|---|---|---|---|---|"
+    for title, ask in (("options", asked.by_options), ("a config", asked.by_config)):
+        found = [(row, answer, setup, why) for row, setup, why in cases if (answer := ask(row)) is not None]
+        for cards, of in (
+            ("one", [each for each in found if each[0]["gpus"] == "1"]),
+            ("several", [each for each in found if each[0]["gpus"] != "1"]),
+        ):
+            if of:
+                yield f"| {title} | {cards} |" + _shares([(answer, measured(row)) for row, answer, *_ in of])
+                said = [(_gib(estimate(setup, why)), measured(row)) for row, _, setup, why in of]
+                yield f"| the same in JSON, with all that the table says | {cards} |" + _shares(said)
+
+
+def _gib(made: Estimate) -> asked.Range:
+    return made.expected / GIB, made.low / GIB, made.high / GIB
+
+
+def _shares(pairs: Sequence[tuple[asked.Range, float]]) -> str:
+    errors = sorted(abs(expected - size) / size for (expected, *_), size in pairs)
+    covered = sum(low <= size <= high for (_, low, high), size in pairs) / len(pairs)
+    under = sum(high < size for (*_, high), size in pairs) / len(pairs)
+    width = statistics.median((high - low) / expected for (expected, low, high), _ in pairs)
+    shares = [statistics.median(errors), errors[min(len(errors) - 1, int(0.9 * len(errors)))], covered, under, width]
+    return f" {len(pairs)} | " + " | ".join(f"{share:.1%}" for share in shares) + " |"
 
 
 def _line(name: str, cases: Sequence[Case]) -> str:

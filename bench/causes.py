@@ -6,10 +6,9 @@ A corpus is a folder of NAME.log with NAME.json: `root_cause`, `confirmed`, `mem
 `context` `knowable_from_log`. `--aliases` maps other names of causes to ours, as {"causes": {ours: [others]}}.
 The situations of tests/situations take part in the fits, and are not scored.
 
-Three sets of weights are scored. `in use`: those of rules/. `coarse words`: the same weights told in words (a problem is certain, likely,
-more likely than not, an even bet or remote; evidence is strong, plain or weak). `left out`: for each fold the weights start from the words
-and are fitted to all other folds, by gradient steps towards the observed causes with a pull back to the words, so that no report has a
-part in the fit that judges it.
+Two sets of weights are scored. `in use`: the levels that rules/ names (oomdoctor/knowledge/records/odds.py). `left out`: for each fold the
+weights start from the levels and are fitted to all other folds, by gradient steps towards the observed causes with a pull back to the
+levels, so that no report has a part in the fit that judges it. Where that is no better, finer numbers are not worth having.
 """
 
 from __future__ import annotations
@@ -37,10 +36,6 @@ from oomdoctor.knowledge.pack import Pack, load_pack
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 _STEPS, _RATE, _PULL = 60, 0.3, 3.0
-_WORDS = (4.5, 2.2, 1.0, 0.0, -1.0)
-"""Weights of a problem that is certain, likely, more likely than not, an even bet, remote: 0.99, 0.90, 0.73, 0.50, 0.27 alone."""
-_STRENGTHS = (3.0, 1.5, 0.5)
-"""Weights of evidence that is strong, plain, weak: odds of 20, 4.5 and 1.6 to one."""
 
 Key = tuple[str, str]
 """(problem, "") for the weight of a problem, (evidence, cause or problem) for one of evidence."""
@@ -68,16 +63,14 @@ def main() -> None:
     aliases = _aliases(options.aliases)
     cases = [*_reports(options.corpus, aliases, pack), *_situations(pack)]
     used = _weights_in_use(pack)
-    coarse = {key: _coarse(key, weight) for key, weight in used.items()}
     folds = {case.thread: int(hashlib.sha256(case.thread.encode()).hexdigest(), 16) % options.folds for case in cases}
-    fitted = {fold: _fit([case for case in cases if folds[case.thread] != fold], coarse) for fold in range(options.folds)}
+    fitted = {fold: _fit([case for case in cases if folds[case.thread] != fold], used) for fold in range(options.folds)}
     scored = [case for case in cases if case.scored]
     print(
         "| weights | reports | first | in three | knowable, first | knowable, in three | hidden, claimed | certain right | likely right |"
     )
     print("|---|---|---|---|---|---|---|---|---|")
     print(_row("in use", scored, [used] * len(scored)))
-    print(_row("coarse words", scored, [coarse] * len(scored)))
     print(_row("left out", scored, [fitted[folds[case.thread]] for case in scored]))
 
 
@@ -151,13 +144,6 @@ def _weights_in_use(pack: Pack) -> dict[Key, float]:
     weights: dict[Key, float] = {(core.id, ""): core.weight for core in pack.problems if core.weight is not None}
     weights.update({(core.id, name): weight for core in pack.evidence for name, weight in core.weights.items()})
     return weights
-
-
-def _coarse(key: Key, weight: float) -> float:
-    """Return the word that a weight stands for, as a number."""
-    if key[1]:
-        return math.copysign(min(_STRENGTHS, key=lambda strength: abs(strength - abs(weight))), weight)
-    return min(_WORDS, key=lambda word: abs(word - weight))
 
 
 def _fit(cases: Sequence[Case], start: Mapping[Key, float]) -> dict[Key, float]:

@@ -307,7 +307,7 @@ def _pieces(data: bytes, turn: int | None = None) -> Iterator[tuple[str, Callabl
     yield "clean", clean
     text = "".join(found)
     for name in FAMILIES:
-        yield name, partial(_drain, load_family(name), text)
+        yield name, partial(_drain, load_family(name, pack()), text)
     listed = signatures()
     wanted = set(range(len(listed)) if turn is None else range(turn, len(listed), _TURNS))
     wanted.update(number for literal, behind in by_literal() if literal in text for number in behind)
@@ -491,7 +491,7 @@ def _grows(row: tuple[str, float, float, str]) -> bool:
 def _stretch_one(name: str) -> list[tuple[str, float, float, str]]:
     """(id, seconds for the short text, for the long one, the text) for each way of stretching."""
     one = next(one for one in signatures() if one.id == name)
-    read: Reader = load_family(one.family) if one.family else one.matches
+    read: Reader = load_family(one.family, pack()) if one.family else one.matches
     record = pack().signature(name)
     text = record.examples[0].text if record is not None else ""
     rows = []

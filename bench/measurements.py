@@ -22,6 +22,7 @@ Case = tuple[Row, Setup, tuple[Assumption, ...]]
 _FRAMEWORKS = {
     "litgpt": "litgpt", "torchtune": "torchtune", "swift": "ms-swift", "llamafactory": "llamafactory", "qwen1-finetune": "hf-trainer",
     "peft": "hf-trainer", "fsdp-qlora": "fsdp-qlora", "torchtitan": "torchtitan", "unsloth": "unsloth", "glm": "glm-4",
+    "axolotl": "axolotl", "trl": "trl",
 }  # fmt: skip
 """The framework of a source, by how its name begins."""
 _COUNTERS = ("max_allocated", "max_reserved", "nvidia-smi", "peak_active")
@@ -51,6 +52,11 @@ def is_counter_known(row: Row) -> bool:
     return row["measured_kind"] in _COUNTERS
 
 
+def framework_of(row: Row) -> str | None:
+    """Return the framework of a row's source; None where that is a script of somebody's own."""
+    return next((name for start, name in _FRAMEWORKS.items() if row["source_group"].startswith(start)), None)
+
+
 def _counts(row: Row) -> bool:
     if row["measured_kind"] == "stated-minimum" or not row["measured_gib_per_gpu"]:
         return False
@@ -67,7 +73,7 @@ def _cases(rows: Iterator[Row]) -> Iterator[Case]:
 def _spec(row: Row) -> Spec:
     texts = {key: row[column] or None for key, column in {**{name: name for name in _SAME}, **_OTHER}.items()}
     numbers = {name: int(row[name]) if row[name].isdigit() else None for name in _NUMBERS}
-    framework = next((name for start, name in _FRAMEWORKS.items() if row["source_group"].startswith(start)), None)
+    framework = framework_of(row)
     counter = row["measured_kind"] if is_counter_known(row) else None
     rest = {
         "fused_loss": row.get("loss") == "fused" or None,

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from oomdoctor.api.bugs import bugs
     from oomdoctor.api.check import check
     from oomdoctor.api.compare import compare
     from oomdoctor.api.diagnose import diagnose
@@ -19,7 +20,20 @@ if TYPE_CHECKING:
     from oomdoctor.api.runs.watch import memory_callback, watch
     from oomdoctor.api.sizing.sweep import sweep
 
-__all__ = ["apply_fix", "check", "compare", "diagnose", "environment", "estimate", "fix", "memory_callback", "plan", "sweep", "watch"]
+__all__ = [
+    "apply_fix",
+    "bugs",
+    "check",
+    "compare",
+    "diagnose",
+    "environment",
+    "estimate",
+    "fix",
+    "memory_callback",
+    "plan",
+    "sweep",
+    "watch",
+]
 _MODULES = {
     "apply_fix": "fix",
     "load_ipython_extension": "runs.watch",

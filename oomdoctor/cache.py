@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import stat
 
 _KEPT = 8
+_FLAGS = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def folder() -> str:
@@ -14,12 +17,19 @@ def folder() -> str:
 
 
 def read(name: str, path: str | None = None) -> bytes | None:
-    """Return what was kept under a name; None where nothing was."""
+    """Return what was kept under a name; None where nothing was, or where somebody else could have written it."""
     try:
-        with open(os.path.join(folder() if path is None else path, name), "rb") as file:
-            return file.read()
+        handle = os.open(os.path.join(folder() if path is None else path, name), _FLAGS)
+        with open(handle, "rb") as file:
+            return file.read() if _is_own(os.fstat(handle)) else None
     except OSError:
         return None
+
+
+def _is_own(status: os.stat_result) -> bool:
+    """Return whether a file can have been written by this user and by root alone. What is kept is as trusted as the program itself."""
+    is_plain = stat.S_ISREG(status.st_mode)
+    return is_plain and (not hasattr(os, "geteuid") or (status.st_uid in (0, os.geteuid()) and not status.st_mode & _BY_OTHERS))
 
 
 def keep(name: str, data: bytes, path: str | None = None) -> None:

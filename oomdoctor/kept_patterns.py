@@ -21,8 +21,8 @@ _parser: Any = import_module("re._parser" if sys.version_info >= (3, 11) else "s
 _sre: Any = import_module("_sre")
 _compile: Any = _compiler.compile
 
-_NAME = f"patterns-{sys.implementation.cache_tag}-{sys.hexversion:x}-{sys.byteorder}.bin"
-"""Another Python may compile otherwise."""
+_NAME = f"patterns-2-{sys.implementation.cache_tag}-{sys.hexversion:x}-{sys.byteorder}.bin"
+"""The form of what is kept, and the Python: another one may compile otherwise."""
 _UNKNOWN = (3, 15)
 """From here on the compiler tells one thing more of a pattern, `repeat_count` (cpython Lib/re/_compiler.py)."""
 _CHECK = 4
@@ -31,8 +31,12 @@ _MOST = 1000
 _CODE = "I"
 """The code of a pattern is a list of 32-bit numbers."""
 
+_DAMAGED = (TypeError, ValueError, RuntimeError, LookupError, OverflowError, AttributeError)
+"""What a pattern raises whose parts are not those of one."""
+
 Pattern = str | bytes
-Key = tuple[Pattern, int]
+Key = tuple[bool, Pattern, int]
+"""Whether a pattern is of bytes, the pattern, its flags. Text and bytes that are spelled alike are never compared: `-bb` forbids it."""
 Compiled = tuple[int, bytes, int, dict[str, int]]
 """The flags of a pattern, its code, how many groups it has, and the numbers of those with a name."""
 
@@ -48,14 +52,26 @@ class KeptPatterns:
         """Return what `re` makes of a pattern."""
         if type(pattern) not in (str, bytes) or flags & re.DEBUG:
             return _compile(pattern, flags)
-        key = (pattern, int(flags))
-        known = self._kept.get(key) or self._used.get(key) or _compiled(*key)
-        self._used[key] = known
+        key = (type(pattern) is bytes, pattern, int(flags))
+        kept = self._kept.get(key) or self._used.get(key)
+        if kept is not None:
+            try:
+                return self._built(key, kept)
+            except _DAMAGED:
+                self._kept = {}
+        return self._built(key, _compiled(pattern, int(flags)))
+
+    def _built(self, key: Key, known: Compiled) -> Any:
+        """Return the pattern of its parts; `_sre` looks at every code before it takes it."""
         set_flags, code, groups, names = known
+        if groups > len(key[1]):
+            raise ValueError("a group takes more than a sign of a pattern")
         by_number: list[str | None] = [None] * (groups + 1)
         for name, number in names.items():
             by_number[number] = name
-        return _sre.compile(pattern, set_flags, array(_CODE, code).tolist(), groups, names, tuple(by_number))
+        built = _sre.compile(key[1], set_flags, array(_CODE, code).tolist(), groups, names, tuple(by_number))
+        self._used[key] = known
+        return built
 
     def keep(self) -> None:
         """Keep what this run compiled for the next one; of very many patterns only those that this one needed."""
@@ -80,8 +96,11 @@ def _read() -> dict[Key, Compiled]:
     check, body = data[:_CHECK], data[_CHECK:]
     if not body or check != _sum_of(body):
         return {}
-    kept: dict[Key, Compiled] = marshal.loads(body)  # noqa: S302 - as trusted as the cache of Python's own modules
-    return kept
+    try:
+        kept = marshal.loads(body)  # noqa: S302 - the cache gives what this user wrote, and nothing else
+    except (EOFError, MemoryError, *_DAMAGED):
+        return {}
+    return kept if isinstance(kept, dict) else {}
 
 
 def _sum_of(body: bytes) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from importlib import import_module
 from typing import NoReturn
@@ -16,15 +17,23 @@ _COLLECT_AFTER = 200_000
 
 def main() -> NoReturn:
     """Run the command line."""
+    # Until something can say that it was interrupted, Ctrl-C ends the program as the system does: without a word.
+    interrupted = signal.getsignal(signal.SIGINT)
+    if interrupted is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     gc.set_threshold(_COLLECT_AFTER)
     options = None
     if sys.argv[1:2] == ["run"] and os.name != "nt":  # on Windows click also replaces patterns by the names of files
         options = import_module("oomdoctor.cli.runs.run_options").plain_options(sys.argv[2:])
     if options is None:
         kept = import_module("oomdoctor.kept_patterns").keep_compiled()
-        import_module("oomdoctor.cli.main").main(at_end=None if kept is None else kept.keep)
+        command_line = import_module("oomdoctor.cli.main")
+        signal.signal(signal.SIGINT, interrupted)
+        command_line.main(at_end=None if kept is None else kept.keep)
+    watched = import_module("oomdoctor.cli.runs.watched")
+    signal.signal(signal.SIGINT, interrupted)
     try:
-        import_module("oomdoctor.cli.runs.watched").run_watched(options)
+        watched.run_watched(options)
     except KeyboardInterrupt:
         os.write(2, b"oomdoctor: interrupted\n")
     os._exit(_INTERRUPTED)

@@ -54,6 +54,13 @@ def format_size(size: int) -> str:
     return f"{sign}{magnitude} B"
 
 
+def format_figure(name: str, value: object) -> str:
+    """Print a figure as its name says: `*_bytes` with a unit, `*_share` as percent, all else as it is."""
+    if name.endswith("_bytes") and isinstance(value, int):
+        return format_size(value)
+    return format_share(float(value)) if name.endswith("_share") and isinstance(value, (int, float)) else str(value)
+
+
 def format_share(share: float) -> str:
     """Print a share of one as percent: `0.4 %`, `37 %`."""
     percent = share * 100

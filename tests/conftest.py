@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import signal
 
 import pytest
 from hypothesis import settings
@@ -18,6 +19,11 @@ _TORCH = re.compile(r"^(?P<inside>[ ]*)[^\n]*importorskip\(\"(?:torch|transforme
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell without job control lets what it starts in the background ignore these: what the tests start would inherit it.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(signal, "SIGQUIT") and signal.getsignal(signal.SIGQUIT) is signal.SIG_IGN:
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     config.addinivalue_line("markers", "torch: asks torch or a library on top of it, as its `importorskip` says")
 
 

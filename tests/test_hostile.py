@@ -20,9 +20,10 @@ from pathlib import Path
 import pytest
 
 import oomdoctor
+from oomdoctor import opening
 from oomdoctor.api import pipeline
 from oomdoctor.case.diagnosis import Diagnosis
-from oomdoctor.ingest import compression, streams
+from oomdoctor.ingest import compression
 from oomdoctor.ingest.sources import MissingSource, expand_sources
 from oomdoctor.knowledge.pack import Pack, load_pack
 from oomdoctor.report.diagnosis.compose import compose
@@ -297,7 +298,7 @@ def gaps(*names: str) -> list[tuple[str, str]]:
 
 
 def test_a_pipe_that_nobody_writes_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "_FIRST_BYTES_S", 0.05)
+    monkeypatch.setattr(opening, "_FIRST_BYTES_S", 0.05)
     path = str(tmp_path / "pipe")
     os.mkfifo(path)
     assert gaps(path) == [(path, "nobody writes to this pipe")]

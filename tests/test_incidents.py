@@ -8,6 +8,7 @@ import pytest
 
 from oomdoctor.api import pipeline
 from oomdoctor.case.case import Case
+from oomdoctor.case.event import Event
 from oomdoctor.knowledge.pack import Pack, load_pack
 
 OOM = (
@@ -31,6 +32,16 @@ BAR = " 41%|####      | {step}/900 [10:00<12:00,  1.50s/it]"
 SKIPPED = "WARNING: ran out of memory with exception: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 7.93 GiB total capacity; 7.20 GiB already allocated; 17.56 MiB free; 46.25 MiB cached);\n Skipping batch"
 
 
+class EndedThere:
+    """Nothing in the logs stands behind their failures."""
+
+    def went_on(self, event: Event) -> bool:  # noqa: ARG002 - the protocol's
+        return False
+
+    def ended_well(self, event: Event) -> bool:  # noqa: ARG002 - the protocol's
+        return False
+
+
 @cache
 def pack() -> Pack:
     return load_pack()
@@ -45,7 +56,7 @@ def case(*lines: str) -> Case:
     pytest.param([OOM.format(tag="", gpu=0), SIGTERM, CHILD], "yes", "device-oom", id="an explicit message and the launcher's end"),
     pytest.param([CHILD], "possible", "consequence", id="only what a launcher says"),
     pytest.param([EXIT_9], "yes", "host-oom", id="SIGKILL of a rank is likely the kernel's, and the other reading is named"),
-    pytest.param(["Killed"], "possible", "host-oom", id="Killed alone has several senders"),
+    pytest.param(["Killed"], "yes", "host-oom", id="Killed alone, which little else sends"),
     pytest.param(["Loading checkpoint shards:  25%|##5  | 1/4 [00:20<01:00, 20.00s/it]", EXIT_9], "yes", "host-oom", id="SIGKILL while a model is loading"),
     pytest.param([EXIT_9, KERNEL], "yes", "host-oom", id="SIGKILL with the kernel's own line"),
     pytest.param([CUDNN], "possible", "masked-device-oom", id="a library that could not start has two readings"),
@@ -64,7 +75,7 @@ def case(*lines: str) -> Case:
     ),
     pytest.param([BAR.format(step=100), KERNEL, BAR.format(step=140)], "no", "none", id="a process was killed that nobody missed"),
     pytest.param([BAR.format(step=100), STEP_OVER, BAR.format(step=140)], "yes", "host-oom", id="a step that lost a process, and the progress of another step"),
-    pytest.param(["Killed", WAITED], "possible", "host-oom", id="a collective that waited for a rank that was killed"),
+    pytest.param(["Killed", WAITED], "yes", "host-oom", id="a collective that waited for a rank that was killed"),
     pytest.param([OOM.format(tag="", gpu=0), WAITED], "yes", "device-oom", id="a collective that waited for a rank without memory"),
     pytest.param([TEARDOWN], "possible", "consequence", id="NCCL's end follows any error"),
     pytest.param([SEGMENT], "yes", "shm-oom", id="a segment of shared memory that could not be made"),
@@ -120,9 +131,9 @@ def test_files_of_several_ranks_are_ordered_by_time() -> None:
         for name, text in (("a.log", late), ("b.log", early))
         for event in pipeline.diagnose_logs([name], pack(), text=text.encode()).case.events
     ]
-    from oomdoctor.incidents import find_incidents
+    from oomdoctor.judging.incidents import find_incidents
 
-    (incident,) = find_incidents(events, lambda _: False)
+    (incident,) = find_incidents(events, EndedThere())
     assert incident.root.place.source == "b.log"
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from oomdoctor.knowledge.lint import slow
-from oomdoctor.report.safety.secret_patterns import RULES
+from oomdoctor.redaction.named_values import FORMS
+from oomdoctor.redaction.rules import all_rules
+from oomdoctor.redaction.secret_pattern import SecretPattern
 
 ROOT = Path(__file__).parents[1]
 UNROLLED = {"oomdoctor.configs.edit.json_tree", "oomdoctor.configs.readers.json"}
@@ -45,7 +47,10 @@ def test_no_repetition_stands_inside_a_long_one(name: str, pattern: re.Pattern[s
     assert [why for why in slow(text) if "inside" in why] == [], name
 
 
-@pytest.mark.parametrize("pattern", [pytest.param(rule.pattern, id=f"{number}: {rule.pattern[:30]}") for number, rule in enumerate(RULES)])
+SECRETS = [rule.pattern for rule in all_rules() if isinstance(rule, SecretPattern)]
+
+
+@pytest.mark.parametrize("pattern", [pytest.param(text, id=f"{number}: {text[:30]}") for number, text in enumerate([*SECRETS, *FORMS])])
 def test_no_repetition_of_a_secret_stands_inside_a_long_one(pattern: str) -> None:
     assert [why for why in slow(pattern) if "inside" in why] == []
 

@@ -29,7 +29,8 @@ WORLD = ("training.world_size", "log.world_size", "log.num_processes", "log.npro
 _NUMBER = re.compile(r"-?\d{1,15}(?:,\d{3}){0,5}(?:\.\d{1,9})?")
 _OPTION = re.compile(r"[^,\[\]]{1,80}(?:\[[^\[\]]{0,200}\])?")
 _LARGEST = 1e18
-_STEPS = ((256, 32), (64, 16), (16, 4))
+_STEPS = ((256, 32), (64, 16), (16, 4), (2, 1))
+_SMALLEST_STEP = 0.125
 """Above so many GiB sizes are asked for in steps of so many."""
 _MEGA = str.maketrans("Gg", "Mm")
 _ELSEWHERE = "auto"
@@ -221,8 +222,8 @@ def _raised(row: SettingRecord, facts: Mapping[str, Fact]) -> str:
     if row.unit is None:
         return _digits(round(max(sizes) * row.by, 2))
     size = max(sizes) * row.by / GIB
-    step = next((step for least, step in _STEPS if size > least), 1)
-    return _in_unit(-int(-size // step) * step * GIB, row.unit)
+    step = next((step for least, step in _STEPS if size > least), _SMALLEST_STEP)
+    return _in_unit(int(-(-size // step) * step * GIB), row.unit)
 
 
 def _in_unit(size: int, unit: str) -> str:

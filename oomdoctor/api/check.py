@@ -10,12 +10,17 @@ from oomdoctor.api.configs import no_config, read_settings
 from oomdoctor.api.estimate import estimate_run
 from oomdoctor.api.inputs import Path, Paths, path_list, path_text
 from oomdoctor.api.models import fetch_unknown, find_card, is_model_name, number_of_cards
+from oomdoctor.api.refusals import config_refusals
 from oomdoctor.api.results import ConfigCheck, RunEstimate
+from oomdoctor.case.diagnosis import KnownBug
 from oomdoctor.case.gap import Gap
 from oomdoctor.case.settings import RunConfig
 from oomdoctor.errors import UsageError
+from oomdoctor.findings.bugs import bugs_of_packages
 from oomdoctor.knowledge.pack import Pack, load_pack
+from oomdoctor.knowledge.records.bug import BUGS
 from oomdoctor.knowledge.tables.cards import Card
+from oomdoctor.setups.programs.installed import installed_frameworks
 
 
 def check(
@@ -51,16 +56,35 @@ def check(
     run, gaps = read_settings(paths, pack, facts=facts)
     if run is None or not run.written:
         raise UsageError(no_config(paths[0], () if run is None else run.issues))
+    run = _with_refusals(run, name, gpus, card, pack)
+    bugs = _bugs(run, server_version, pack)
     if card is None:
-        return ConfigCheck(config=run, gaps=tuple(gaps))
+        return ConfigCheck(config=run, gaps=tuple(gaps), bugs=bugs)
     if hub:
         fetch_unknown(name or run.settings.model)
     if server_version is not None:
         run = replace(run, settings=replace(run.settings, server_version=server_version))
     memory = _memory(run, name, number_of_cards(card, gpus), card, pack)
     if isinstance(memory, Gap):
-        return ConfigCheck(config=run, unknown=memory.why, gaps=(*gaps, memory))
-    return ConfigCheck(config=run, memory=memory, gaps=tuple(gaps))
+        return ConfigCheck(config=run, unknown=memory.why, gaps=(*gaps, memory), bugs=bugs)
+    return ConfigCheck(config=run, memory=memory, gaps=tuple(gaps), bugs=bugs)
+
+
+def _bugs(run: RunConfig, server_version: str | None, pack: Pack) -> tuple[KnownBug, ...]:
+    """Return the known memory bugs of the framework's release: the one that is stated, else the one that is installed here."""
+    framework = run.framework
+    version = server_version or run.version or run.settings.server_version or installed_frameworks(pack).get(framework or "")
+    if framework is None or version is None:
+        return ()
+    bugs = [bug for bug in pack.records(BUGS) if framework in bug.runs]
+    return bugs_of_packages(bugs, {bug.program: version for bug in bugs})
+
+
+def _with_refusals(run: RunConfig, model: str | None, gpus: int | None, card: Card | None, pack: Pack) -> RunConfig:
+    """Return the run with what its program refuses among the complaints, before those that stop nothing."""
+    refused = config_refusals(run, model, number_of_cards(card, gpus), card, pack)
+    errors = tuple(issue for issue in run.issues if issue.severity == "error")
+    return replace(run, issues=(*errors, *refused, *run.issues[len(errors) :])) if refused else run
 
 
 def _memory(run: RunConfig, model: str | None, gpus: int | None, card: Card, pack: Pack) -> RunEstimate | Gap:

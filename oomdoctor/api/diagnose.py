@@ -12,7 +12,7 @@ from oomdoctor.ingest.sources import expand_sources
 from oomdoctor.knowledge.pack import Pack, load_pack
 from oomdoctor.machine.match_log import MachineSource
 from oomdoctor.parse.reading import Early, Progress
-from oomdoctor.record.recognise import is_evidence
+from oomdoctor.record.recognise import evidence_of
 
 
 def diagnose(
@@ -52,9 +52,9 @@ def diagnose(
     """
     text, logs = _text_or_paths(log)
     pack = load_pack(over=path_text(rules))
-    if len(logs) == 1 and os.path.isdir(logs[0]) and is_evidence(logs[0]):
+    if len(logs) == 1 and os.path.isdir(logs[0]) and (folder := evidence_of(logs[0])) is not None:
         named = machine_source(None if environment == "auto" else environment)
-        return diagnose_folder(logs[0], pack, path_list(config), named, jobs, path_list(series), path_list(snapshot))
+        return diagnose_folder(folder, pack, path_list(config), named, jobs, path_list(series), path_list(snapshot))
     beside = None
     if series or snapshot:
         from oomdoctor.api.runs.beside import RecordedBeside  # noqa: PLC0415 - most logs come without one

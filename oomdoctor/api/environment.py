@@ -8,7 +8,9 @@ from oomdoctor.api.inputs import Path, path_text, read_beginning
 from oomdoctor.api.results import MachineReport
 from oomdoctor.case.environment import Environment
 from oomdoctor.errors import UsageError
+from oomdoctor.findings.bugs import bugs_of_packages
 from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.knowledge.records.bug import BUGS
 from oomdoctor.machine.collect.environment import collect_environment
 from oomdoctor.machine.collect.interpreter import find_executable
 from oomdoctor.machine.findings import environment_findings
@@ -32,7 +34,12 @@ def environment(
     '2.6.0+cu124'
     """
     machine = _this_machine(path_text(python), deep=deep) if report is None else _described(report)
-    return MachineReport(environment=machine, findings=environment_findings(machine, load_pack(over=path_text(rules))))
+    pack = load_pack(over=path_text(rules))
+    packages = {name: package.version for name, package in machine.packages.items()}
+    if machine.torch is not None and machine.torch.version is not None:
+        packages.setdefault("torch", machine.torch.version)
+    bugs = bugs_of_packages(pack.records(BUGS), packages)
+    return MachineReport(environment=machine, findings=environment_findings(machine, pack), bugs=bugs)
 
 
 def _described(report: bytes | Path) -> Environment:

@@ -18,6 +18,7 @@ from oomdoctor.api.models import (
     number_of_cards,
     tag_assumption,
 )
+from oomdoctor.api.refusals import run_refusals
 from oomdoctor.api.results import RunEstimate
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.plan import Fit, MemoryBudget, Otherwise
@@ -51,6 +52,15 @@ _ANY_SIZE = 1_000_000_000
 _GGUF_READER = "llama.cpp"
 """What loads a GGUF file where nobody says what does."""
 _Config = Mapping[str, object]
+
+
+_ANY: tuple[Scalar, ...] = ()
+_EXCLUDED = (
+    (("finetuning", ("full",)), ("lora_rank", _ANY), "finetuning lora, qlora or dora, or no rank"),
+    (("finetuning", ("full",)), ("load_bits", (4, 8)), "finetuning qlora or lora, or load_bits 16"),
+    (("finetuning", ("qlora",)), ("load_bits", (16,)), "finetuning lora, or load_bits 4 or 8"),
+)
+"""Two settings with values that no run has together, and what to take; without values any is meant."""
 
 
 class Tracing(NamedTuple):
@@ -141,7 +151,8 @@ def estimate_run(
     if served is not None:
         here = () if settings.server_version else as_installed(served.server.program.name, pack)
         taken = (*card_assumption(card), *tag_assumption(model or settings.model), *here)
-        return RunEstimate(estimate=replace(served, assumptions=(*taken, *served.assumptions)))
+        refused = run_refusals(settings, served.setup.shape, framework or served.server.program.name, model, gpus, card, pack)
+        return RunEstimate(estimate=replace(served, assumptions=(*taken, *served.assumptions)), refusals=refused)
     budget = None if card is None else memory_budget(card)
     named = settings.framework_version
     versions = {**installed_frameworks(pack), **({framework: named} if framework and named else {})}
@@ -152,7 +163,8 @@ def estimate_run(
     steps = _tracing().simulate(_config(settings, model), memory.setup, settings.alloc_conf, card) if simulate else None
     layers = None if fit is None else fewer(memory.setup, fit)
     others = (*_on_other_cards(card, fit), *([layers] if layers else []), *otherwise(memory, need, budget))
-    return RunEstimate(estimate=memory, needed=need, fit=fit, otherwise=others, simulation=steps)
+    refused = run_refusals(settings, memory.setup.shape, framework, model, gpus, card, pack)
+    return RunEstimate(estimate=memory, needed=need, fit=fit, otherwise=others, simulation=steps, refusals=refused)
 
 
 def _on_other_cards(card: Card | None, fit: Fit | None) -> Iterator[Otherwise]:
@@ -185,6 +197,10 @@ def _with_settings(known: RunSettings, given: RunSettings | Mapping[str, Scalar]
             raise UsageError(f"settings: no setting is called {name}{did_you_mean(name, settings.__struct_fields__)}")
         if value is not None and getattr(settings, name) is None:
             raise UsageError(f"settings: {name} cannot be {value!r}")
+    for first, second, instead in _EXCLUDED:
+        if all(values.get(name) is not None and (not wrong or values[name] in wrong) for name, wrong in (first, second)):
+            told = " and ".join(f"{name} {values[name]!r}" for name, _ in (first, second))
+            raise UsageError(f"settings: {told} exclude each other; take {instead}")
     return settings
 
 

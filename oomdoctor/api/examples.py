@@ -8,7 +8,7 @@ from typing import Any
 
 from oomdoctor.api import pipeline
 from oomdoctor.api.runs.snapshot_findings import snapshot_findings
-from oomdoctor.case.diagnosis import Finding
+from oomdoctor.case.diagnosis import Diagnosis, Finding
 from oomdoctor.case.event import Event
 from oomdoctor.comparing.changes import effect_of
 from oomdoctor.configs.readers.read import read_config
@@ -16,6 +16,7 @@ from oomdoctor.configs.resolve import resolve_config
 from oomdoctor.findings.conditions import KnownFacts
 from oomdoctor.findings.engine import evidence_seen
 from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.records.bug import BugExample, BugRecord
 from oomdoctor.knowledge.records.change import ChangeRecord
 from oomdoctor.knowledge.records.check import CheckExample, CheckRecord
 from oomdoctor.knowledge.records.evidence import ComputationRecord, EvidenceRecord, HoldingRecord
@@ -24,9 +25,11 @@ from oomdoctor.knowledge.records.problem import CaseExample, ProblemRecord
 from oomdoctor.knowledge.records.signature import SignatureRecord
 from oomdoctor.knowledge.references import Wrong
 from oomdoctor.knowledge.rule_set import LoadedSignature
+from oomdoctor.knowledge.version_spans import outside
 from oomdoctor.machine.findings import environment_findings_of_json
 from oomdoctor.parse import reading
 from oomdoctor.parse.computation import ComputationFinder
+from oomdoctor.parse.observer import ObservedFile, Observer
 from oomdoctor.parse.recogniser import Recogniser
 from oomdoctor.snapshots.sites import Holdings
 from oomdoctor.snapshots.stacks import PythonFrame, Stacks
@@ -36,6 +39,8 @@ from oomdoctor.triage.placing import Layouts
 def check_signature(loaded: LoadedSignature, recogniser: Recogniser) -> Iterator[Wrong]:
     """Yield what the examples of a signature show to be wrong with it."""
     record = loaded.record
+    if record.says is not None:
+        return
     for example in record.examples:
         events = reading.read_events(example.text, recogniser)
         same = [event for event in events if event.signature == record.id]
@@ -79,7 +84,7 @@ def _evidence_of(example: CaseExample, pack: Pack) -> Collection[str]:
     """Return what is seen in one example."""
     if example.snapshot is not None:
         return evidence_seen(pack, KnownFacts({f"snapshot.{name}": value for name, value in example.snapshot.items()}, ()))
-    return pipeline.diagnose_logs(["example.log"], pack, text=example.log.encode()).evidence
+    return diagnose_example(example, pack).evidence
 
 
 def check_computation(path: str, computation: ComputationRecord, finder: ComputationFinder) -> Iterator[Wrong]:
@@ -138,6 +143,29 @@ def check_change(path: str, change: ChangeRecord) -> Iterator[Wrong]:
             yield Wrong(path, change.id, f"example '{example.name}': expected {example.effect}, came to {effect}", f"name: {example.name}")
 
 
+def check_bug(path: str, bug: BugRecord, pack: Pack, build: str) -> Iterator[Wrong]:
+    """Yield what the examples of a bug show to be wrong with it; each match is tried again with a release outside of its span."""
+    for example in [*bug.examples, *bug.near_misses]:
+        outcome, version = _bug_outcome(bug, example.log, pack)
+        if outcome != example.expect:
+            yield Wrong(path, bug.id, f"example '{example.name}': expected {example.expect}, came to {outcome}", f"name: {example.name}")
+        elif outcome == "match" and version is not None:
+            yield from _at_the_end(path, bug, example, version.removeprefix(build), pack)
+
+
+def _at_the_end(path: str, bug: BugRecord, example: BugExample, version: str, pack: Pack) -> Iterator[Wrong]:
+    other = outside(bug.versions, bug.fixed_in)
+    if other is not None and _bug_outcome(bug, example.log.replace(version, other), pack)[0] != "none":
+        yield Wrong(path, bug.id, f"example '{example.name}': is named for {other}, too, which lies outside of its span", "versions")
+
+
+def _bug_outcome(bug: BugRecord, log: str, pack: Pack) -> tuple[str, str | None]:
+    """Return whether a bug is named in a log, and the version that it was named for."""
+    named = pipeline.diagnose_logs(["example.log"], pack, text=log.encode()).bugs
+    known = next((known for known in named if known.id == bug.id), None)
+    return ("none", None) if known is None else ("if" if known.version is None else "match", known.version)
+
+
 def check_check(path: str, check: CheckRecord, pack: Pack) -> Iterator[Wrong]:
     """Yield what the examples of a check of configs show to be wrong with it."""
     for example in check.examples:
@@ -167,7 +195,16 @@ def explained(example: CaseExample, pack: Pack) -> tuple[Finding, ...]:
         return environment_findings_of_json(example.environment, pack)
     if example.snapshot is not None:
         return snapshot_findings({f"snapshot.{name}": value for name, value in example.snapshot.items()}, pack)
-    return pipeline.diagnose_logs(["example.log"], pack, text=example.log.encode()).findings
+    return diagnose_example(example, pack).findings
+
+
+def diagnose_example(example: CaseExample, pack: Pack) -> Diagnosis:
+    """Diagnose the log of an example, with what was observed beside it: where that is a failure, the log holds its traceback."""
+    log, see = example.log.encode(), Observer(pack)
+    if not example.observed:
+        return pipeline.diagnose_logs(["example.log"], pack, text=log)
+    events = tuple(see.event(name, fields) for name, fields in example.observed.items())
+    return pipeline.diagnose_logs([], pack, beside=[ObservedFile(name="run.json", events=events, text=log)])
 
 
 def is_recognised(record: SignatureRecord, events: Sequence[Event]) -> bool:

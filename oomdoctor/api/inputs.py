@@ -12,6 +12,7 @@ from oomdoctor.case.environment import Environment
 from oomdoctor.case.gap import Gap
 from oomdoctor.errors import UsageError
 from oomdoctor.machine.match_log import MachineSource
+from oomdoctor.opening import open_file_or_pipe
 
 Path = Union[str, "os.PathLike[str]"]
 Paths = Union[Path, Sequence[Path]]
@@ -48,7 +49,7 @@ def read_beginning(path: str, option: str) -> bytes:
     try:
         if path == "-":
             return sys.stdin.buffer.read(_MOST)
-        with open(path, "rb") as file:
+        with open_file_or_pipe(path) as file:
             return file.read(_MOST)
     except (OSError, ValueError) as error:
         raise UsageError(f"{option} {path}: {(getattr(error, 'strerror', None) or str(error)).lower()}") from error

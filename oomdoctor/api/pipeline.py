@@ -10,15 +10,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from oomdoctor.advice.fixes import with_advice
+from oomdoctor.advice.known_bugs import bugs_first
 from oomdoctor.case.case import Case, Verdict
 from oomdoctor.case.diagnosis import Diagnosis, Finding
-from oomdoctor.case.event import Certainty, Event, Kind, Value
+from oomdoctor.case.event import Event, Kind, Value
 from oomdoctor.case.gap import Gap
 from oomdoctor.case.incident import Incident
 from oomdoctor.case.settings import RunConfig
 from oomdoctor.case.text import Text
 from oomdoctor.comparing.run_lines import diagnose_each, story_of
 from oomdoctor.comparing.several_runs import split_by_run
+from oomdoctor.findings.bugs import SeenCase, known_bugs
 from oomdoctor.findings.conditions import Fact, KnownFacts
 from oomdoctor.findings.derived import derived
 from oomdoctor.findings.engine import evidence_seen, findings
@@ -31,15 +33,15 @@ from oomdoctor.findings.open_cause import open_cause
 from oomdoctor.findings.serving_share import default_share, serving_share
 from oomdoctor.findings.tensor_match import request_reading
 from oomdoctor.findings.workload import inference_facts, quantised, works_on
-from oomdoctor.incidents import as_counted, decide_verdict, find_incidents
 from oomdoctor.ingest.clean import clean_lines
 from oomdoctor.ingest.sources import MissingSource
+from oomdoctor.judging.verdict import decide, verdict_of_a_part, verdict_of_told
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.machine.match_log import MachineSource, find_log_traces, lasting_facts, match_log, missing_log_facts
+from oomdoctor.parse.observer import ObservedFile, read_observed
 from oomdoctor.parse.prose import says_shortage
 from oomdoctor.parse.reading import Early, LogReader, Progress, SourceEvents
 from oomdoctor.parse.recogniser import Recogniser
-from oomdoctor.verdicts import named_by_warning, progress_after, verdict_of_a_part, verdict_of_ending, verdict_of_told
 
 if TYPE_CHECKING:
     from oomdoctor.case.environment import Environment
@@ -76,21 +78,21 @@ def diagnose_logs(
     progress: Progress | None = None,
     early: Early | None = None,
     text: bytes | None = None,
-    beside: Sequence[tuple[str, bytes]] = (),
+    beside: Sequence[ObservedFile] = (),
     config: Sequence[str] = (),
     machine: MachineSource | None = None,
     version: Callable[[str], str] | None = None,
     measured: Mapping[str, Fact] | None = None,
-    stated: Callable[[Sequence[Event]], Sequence[tuple[str, bytes]]] | None = None,
+    stated: Callable[[Sequence[Event]], Sequence[ObservedFile]] | None = None,
     is_one: bool = False,
 ) -> Diagnosis:
     """Diagnose one run from its logs (`names`), or from `text` at hand, which then has the name `names[0]`.
 
-    `beside` are texts of the same run that are at hand, with their names; where there are some, the logs are those of one run.
+    `beside` is what was seen of the same run; where there is some, the logs are those of one run.
     `config` are paths of the run's config files; those beside them that they name are read too. `machine` is where the run
     may have run. `measured` are facts that no text tells; then, too, the logs are those of one run. `version` returns the path from
-    which a config file is read: its own, or that of a copy of what it was. `stated` returns further texts beside, once what the logs
-    show is known. `is_one`: the logs are known to be those of one run.
+    which a config file is read: its own, or that of a copy of what it was. `stated` returns what else was seen, once what the logs show
+    is known. `is_one`: the logs are known to be those of one run.
     """
     reading = LogReader(pack, jobs=jobs, progress=progress, early=early)
     missing = [name for name in names if isinstance(name, MissingSource)]
@@ -100,13 +102,16 @@ def diagnose_logs(
         reads = [reading.read_one(present[0], text)]
     else:
         reads = [reading.read_alone(present[0])] if is_alone else reading.read(present)
-    reads += [reading.read_one(name, data) for name, data in beside]
+    reads += [read_observed(part, reading) for part in beside]
     if stated is not None:
-        reads += [reading.read_one(name, data) for name, data in stated([event for read in reads for event in read.events])]
+        seen = stated([event for read in reads for event in read.events])
+        reads += [read_observed(part, reading) for part in seen]
     is_one = is_one or bool(config or beside or stated or measured) or len(reads) < 2
     runs = [reads] if is_one else split_by_run(reads, story_of)
     if len(runs) > 1:
-        return diagnose_each(runs, missing, lambda run: _diagnosis(run, [], pack, reading.recogniser, config, machine, version))
+        return diagnose_each(
+            runs, missing, lambda run: _diagnosis(run, [], pack, reading.recogniser, config, machine, version), pack.lexicon
+        )
     return _diagnosis(reads, missing, pack, reading.recogniser, config, machine, version, measured or {})
 
 
@@ -121,21 +126,18 @@ def _diagnosis(
     measured: Mapping[str, Fact] = MappingProxyType({}),
 ) -> Diagnosis:
     by_source = {read.source.name: read for read in reads}
-    events = as_counted(named_by_warning([event for read in reads for event in read.events], reads))
+    judged = decide([event for read in reads for event in read.events], reads, pack.lexicon)
+    events, decided = judged.events, judged.verdict
     log = log_facts(events, pack.frameworks, [read.last for read in reads])
     beside = _run_machine(machine, events, log)
     log = {**beside.log_facts, **log}
     settings, unread = _settings(config, version, events, log, pack)
     values = {**log, **(settings.facts() if settings is not None else {})}
-    incidents = find_incidents(events, progress_after(reads))
-    failures = tuple(_with_surroundings(_with_figures(incident, events, values), by_source) for incident in incidents)
-    decided = decide_verdict(failures)
-    if not any(read.source.size for read in reads):
-        decided = replace(decided, certainty=Certainty.POSSIBLE, reason="nothing-read")
-    elif not failures:
-        decided, log = verdict_of_ending(decided, log, reads)
-    told = _told(decided, reads, settings, log, pack) if not failures else None
-    decided = verdict_of_told(decided, told)
+    log = {**log, **judged.facts}
+    failures = tuple(_with_surroundings(_with_figures(incident, events, values), by_source) for incident in judged.incidents)
+    told = _told(decided, reads, settings, log, pack) if not failures or decided.reason == "unknown-memory-error" else None
+    failures = () if told is not None else failures
+    decided = verdict_of_told(decided, told, pack.lexicon)
     absent = tuple(Gap(what=name.name, why=name.reason) for name in missing)
     if any(name.is_log for name in missing) or not all(read.source.complete for read in reads):
         decided = verdict_of_a_part(decided)
@@ -144,14 +146,16 @@ def _diagnosis(
     read_facts = {**beside.facts, **facts(failures, decided, values), **measured}
     last_step = _last_step(failures, by_source)
     all_facts = _all_facts(read_facts, failures, events, values, last_step, expected, server, recogniser, pack)
-    known = KnownFacts(all_facts, _samples(events), _programs(recogniser), tuple(failure.root for failure in failures[:1]))
+    known = KnownFacts(
+        all_facts, _samples(events), _programs(recogniser, pack), tuple(failure.root for failure in failures[:1]), pack.topics
+    )
     seen = evidence_seen(pack, known) if failures else {}
     explained = findings(pack, known, seen)
-    judged = with_advice(explained, pack, known, settings)
+    advised = with_advice(explained, pack, known, settings)
     for comparison in (expected, server):
-        judged = comparison.weigh(judged, pack) if comparison is not None else judged
+        advised = comparison.weigh(advised, pack) if comparison is not None else advised
     if expected is not None:
-        judged = _plan_first(judged, expected, settings, log, failures[0], pack)
+        advised = _plan_first(advised, expected, settings, log, failures[0], pack)
     case = Case(
         sources=tuple(read.source for read in reads),
         events=tuple(events),
@@ -168,11 +172,14 @@ def _diagnosis(
         gaps=(*absent, *unread, *beside.gaps, *(gap for read in reads for gap in read.gaps)),
         not_read=(*(name.name for name in missing if name.is_log), *(read.source.name for read in reads if not read.source.complete)),
     )
+    packages = {} if beside.environment is None else {name: package.version for name, package in beside.environment.packages.items()}
+    bugs = known_bugs(pack.shown_bugs, SeenCase(known, events, failures[0] if failures else None, packages))
     return Diagnosis(
         case=case,
-        findings=_run_first(judged, pack) if beside.facts else judged,
+        findings=bugs_first(_run_first(advised, pack) if beside.facts else advised, bugs),
         evidence=tuple(seen),
         open_cause=open_cause(explained, pack, known),
+        bugs=bugs,
     )
 
 
@@ -195,20 +202,21 @@ def _all_facts(
     known.update(failure_step(last_step, known))
     known.update(expected.facts() if expected is not None else {})
     purposes = {signature.id: signature.purpose for signature in recogniser.signatures.values() if signature.purpose is not None}
-    known.update(inference_facts(failures, events, _programs(recogniser), purposes, values))
+    known.update(inference_facts(failures, events, _programs(recogniser, pack), purposes, values))
     known.update(works_on(known, pack.frameworks))
     known.update(quantised(known, (event.text for event in events if event.kind is Kind.CONTEXT)))
     if kind is Kind.DEVICE_OOM:
         own = server.served_run.expected.server.memory_fraction if server is not None else default_share(known, pack)
         known.update(serving_share(known, own))
     if failures:
-        known["incident.program"] = _programs(recogniser)[failures[0].root.signature]
+        known["incident.program"] = _programs(recogniser, pack)[failures[0].root.signature]
     return known
 
 
-def _programs(recogniser: Recogniser) -> dict[str, str]:
-    """Return signature -> the program that prints it."""
-    return {signature.id: signature.program for signature in recogniser.signatures.values()}
+def _programs(recogniser: Recogniser, pack: Pack) -> dict[str, str]:
+    """Return signature -> the program that prints it, or sees it."""
+    printed = {signature.id: signature.program for signature in recogniser.signatures.values()}
+    return printed | {name: core.program for name, core in pack.observations.items()}
 
 
 def _told(decided: Verdict, reads: Sequence[SourceEvents], settings: RunConfig | None, log: Mapping[str, Value], pack: Pack) -> Told | None:

@@ -11,6 +11,7 @@ from oomdoctor.api.configs import read_settings
 from oomdoctor.api.estimate import asked_settings
 from oomdoctor.api.inputs import Path, Paths, path_list, path_text
 from oomdoctor.api.models import card_assumption, fetch_unknown, find_card, known_framework, number_of_cards
+from oomdoctor.api.refusals import run_refusals
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.serving import AnyPlans
 from oomdoctor.case.settings import RunConfig, RunSettings, Scalar
@@ -62,7 +63,11 @@ def plan(
     if server_version is not None and request.framework is not None:
         request = replace(request, log={f"log.{request.framework}_version": server_version, **request.log})
     writer = plan_writer(configs, request, pack, gpu) if configs and given is None else None
-    return plan_run(request, pack, card=card, gpus=gpus, model=name, top=top, writer=writer)
+    plans = plan_run(request, pack, card=card, gpus=gpus, model=name, top=top, writer=writer)
+    if request.training is None:
+        return plans
+    settings, shape = request.training.settings, plans.now.setup.shape
+    return replace(plans, refusals=run_refusals(settings, shape, request.framework, name, gpus, card, pack))
 
 
 def _request(

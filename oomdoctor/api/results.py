@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from oomdoctor.case.diagnosis import Finding
+from oomdoctor.case.diagnosis import Finding, KnownBug
 from oomdoctor.case.environment import Environment
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.gap import Gap
 from oomdoctor.case.plan import Fit, Fits, Otherwise
+from oomdoctor.case.refusal import StartupRefusal
 from oomdoctor.case.serving import AnyPlans, Served
 from oomdoctor.case.settings import RunConfig
 from oomdoctor.simulation.simulated_run import Simulation
@@ -34,10 +35,17 @@ class RunEstimate(Struct, frozen=True, kw_only=True):
     """What was assumed and decides, taken the other way; what turns the verdict stands first."""
     simulation: Simulation | None = None
     """Its first steps, request by request; None where nobody asked."""
+    refusals: tuple[StartupRefusal, ...] = ()
+    """Settings for which the program does not start, whatever memory there is."""
 
     @property
     def fits(self) -> Fits | None:
-        """Whether the run fits, or the server starts: `yes`, `no` or `close`; None where no card was named."""
+        """Whether the run fits, or the server starts: `yes`, `no` or `close`; None where no card was named and nothing is refused."""
+        return "no" if self.refusals else self.fits_alone
+
+    @property
+    def fits_alone(self) -> Fits | None:
+        """The same of the memory alone, whatever the program refuses."""
         if isinstance(self.estimate, Served):
             return self.estimate.starts
         return None if self.fit is None else self.fit.fits
@@ -53,6 +61,8 @@ class ConfigCheck(Struct, frozen=True, kw_only=True):
     unknown: str | None = None
     gaps: tuple[Gap, ...] = ()
     """What could not be read or is not known."""
+    bugs: tuple[KnownBug, ...] = ()
+    """The known memory bugs of the framework's release, where a file names it or it is installed here."""
 
     def is_wrong(self, *, strict: bool = False) -> bool:
         """Return whether there is an error or the run does not fit; `strict` counts warnings, and a run that may not fit."""
@@ -91,3 +101,5 @@ class MachineReport(Struct, frozen=True, kw_only=True):
     environment: Environment
     findings: tuple[Finding, ...]
     """The worst first."""
+    bugs: tuple[KnownBug, ...] = ()
+    """The known memory bugs of the releases that are installed."""

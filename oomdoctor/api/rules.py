@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from oomdoctor.api.examples import (
+    check_bug,
     check_change,
     check_check,
     check_computation,
@@ -74,6 +75,7 @@ def _files(rules: RuleSet) -> dict[str, list[str]]:
     }
     return {
         "signatures": [loaded.path for loaded in rules.signatures],
+        "bugs": [path for path, file in rules.bugs for _ in file.bugs],
         **{kind: [path for path, _ in getattr(rules, kind)] for kind in kinds},
         **{kind: [str(Path(rules.root) / f"{kind}.yaml")] * len(records) for kind, records in lists.items()},
         "tables": [str(path) for path in table_files(Path(rules.root))],
@@ -107,6 +109,9 @@ def _examples(rules: RuleSet, chosen: Callable[[str], bool]) -> Iterator[Wrong]:
     for path, change in rules.changes:
         if chosen(path):
             yield from check_change(path, change)
+    for path, of_program in rules.bugs:
+        for bug in of_program.bugs if chosen(path) else ():
+            yield from check_bug(path, bug, pack, of_program.build)
 
 
 def _healthy(root: Path) -> list[str]:

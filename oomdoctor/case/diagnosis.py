@@ -107,6 +107,25 @@ class Finding(Struct, frozen=True, kw_only=True):
     cites: tuple[Cite, ...] = ()
 
 
+class KnownBug(Struct, frozen=True, kw_only=True):
+    """A memory bug or changed default of a release (rules/bugs), and the release at hand."""
+
+    id: str
+    program: str
+    """The program, by its title."""
+    version: str | None
+    """The release that ran or is installed; None where nobody knows it, so that the bug is named on a condition."""
+    affected: Text
+    """The releases that have it."""
+    state: Literal["open", "fixed", "intended"]
+    fixed_in: str | None
+    memory: Literal["card", "host"]
+    symptom: Text
+    workaround: Text | None
+    source: str
+    evidence: Literal["release", "commit", "maintainer", "reporter", "documented"]
+
+
 class OpenCause(Struct, frozen=True, kw_only=True):
     """That the log cannot tell the cause, which readings remain, and the one piece of evidence that settles it."""
 
@@ -125,3 +144,5 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
     evidence: tuple[str, ...] = ()
     """What was seen of rules/evidence.yaml, whether a finding that is told rests on it or not."""
     open_cause: OpenCause | None = None
+    bugs: tuple[KnownBug, ...] = ()
+    """The known bugs of releases that the case shows, the best match first."""

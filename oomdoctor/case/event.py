@@ -1,12 +1,14 @@
-"""Events: facts that the evidence states. An event is a parsed message; a judgement is a Finding."""
+"""Events: facts that the evidence states. An event is a parsed message, or something that was seen; a judgement is a Finding."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Union
+from typing import Literal, Union, get_args
 
 from msgspec import Struct, field
+
+from oomdoctor.case.text import Text
 
 Value = Union[int, float, str, tuple[int, ...], tuple[Mapping[str, Union[int, str, None]], ...]]
 """What a field of a message can hold; sizes are int bytes and their names end in `_bytes`."""
@@ -22,6 +24,7 @@ class Kind(str, Enum):
     KERNEL_RESOURCE = "kernel-resource"
     LOOK_ALIKE = "look-alike"
     CONSEQUENCE = "consequence"
+    OTHER_ERROR = "other-error"
     CONTEXT = "context"
     NONE = "none"
 
@@ -54,6 +57,33 @@ class Outcome(str, Enum):
     PRESSURE = "pressure"
 
 
+Statement = Literal[
+    "allocation-refused",
+    "limit-exceeded",
+    "process-ended",
+    "evicted",
+    "device-lost",
+    "other-error",
+    "pressure",
+    "consequence",
+    "figures",
+]
+"""What a message states."""
+STATEMENTS: tuple[Statement, ...] = get_args(Statement)
+Resource = Literal["device", "host", "shm", "chip"]
+"""Whose memory: of a card, of the host, /dev/shm, or on the chip of a card (shared memory and registers of a kernel)."""
+RESOURCES: tuple[Resource, ...] = get_args(Resource)
+_RESOURCE: Mapping[Kind, Resource] = {
+    Kind.DEVICE_OOM: "device",
+    Kind.MASKED_DEVICE_OOM: "device",
+    Kind.HOST_OOM: "host",
+    Kind.SHM_OOM: "shm",
+    Kind.KERNEL_RESOURCE: "chip",
+}
+_STATED: Mapping[Kind, Statement] = {Kind.CONTEXT: "figures", Kind.CONSEQUENCE: "consequence", Kind.LOOK_ALIKE: "other-error"}
+_OF_ENDINGS = frozenset({"exit_code", "signal", "ended_by"})
+
+
 class Place(Struct, frozen=True):
     """Where a message stands."""
 
@@ -69,9 +99,12 @@ class Place(Struct, frozen=True):
     from_end: int | None = None
     """Lines between this one and the end of the source, where that is known instead."""
 
+    is_whole: bool = False
+    """The source has no lines, as it holds structures: the event is of it as a whole, and `offset` only tells it from others."""
+
 
 class Event(Struct, frozen=True, kw_only=True):
-    """One message, parsed."""
+    """One message, parsed, or one thing that a recorder or a reader of a series saw (rules/observations)."""
 
     signature: str
     kind: Kind
@@ -90,6 +123,8 @@ class Event(Struct, frozen=True, kw_only=True):
     """What the innermost frames say was being computed (rules/computations.yaml)."""
     caught: bool = False
     """The words around it say that the program handled it (skipped the batch, retried)."""
+    says: Text | None = None
+    """Of what was seen and not printed: `text` in both languages."""
 
     def size(self, name: str) -> int | None:
         """Return a byte figure of the message, None where it does not say."""
@@ -100,6 +135,19 @@ class Event(Struct, frozen=True, kw_only=True):
     def is_failure(self) -> bool:
         """Return whether it is a memory message that a program prints when it gives up."""
         return self.kind.is_memory and self.outcome is Outcome.FAILURE
+
+    @property
+    def resource(self) -> Resource | None:
+        """Whose memory it speaks of; None where of none."""
+        return _RESOURCE.get(self.kind)
+
+    @property
+    def statement(self) -> Statement:
+        """What it states, as its kind, its outcome and its fields show it."""
+        if self.outcome is Outcome.PRESSURE:
+            return "pressure"
+        ended = not _OF_ENDINGS.isdisjoint(self.fields)
+        return _STATED.get(self.kind, "process-ended" if ended else "allocation-refused")
 
 
 _ROWS = frozenset({"nvidia-smi-gpu-row", "gpustat-row", "cuda-jl-card-row"})

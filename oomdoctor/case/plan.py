@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Estimate
+from oomdoctor.case.refusal import StartupRefusal
 from oomdoctor.case.settings import ProposedSetting, Scalar
 from oomdoctor.case.text import Text
 
@@ -132,3 +133,5 @@ class Plans(Struct, Generic[Outcome], frozen=True, kw_only=True):
     obstacle: Obstacle[Outcome] | None = None
     combinations: int = 0
     """How many combinations were decided."""
+    refusals: tuple[StartupRefusal, ...] = ()
+    """Settings of the run as it is for which its program does not start, whatever memory there is."""

@@ -94,6 +94,11 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     weights: str | None = None
     """Type in which the weights are kept, as `pure_bf16` or `torch_dtype` say it; `bf16: true` alone does not."""
 
+    weight_format: str | None = None
+    """Format in which the weights lie on the card, whatever loads and casts them: `bf16`, `fp32`, `nf4`, `gptq-int4`, `q4_k_m`."""
+    trained_parameters: int | None = None
+    """Parameters that are trained beside frozen weights, where a log or a table counts them."""
+
     framework_version: str | None = None
     """The release of the framework, where its files show one: `0.2.2`."""
 
@@ -126,6 +131,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Whether the data loader pins host memory."""
 
     # How the run is spread over cards.
+    strategy: str | None = None
+    """How, in a few words: `zero3`, `fsdp2`, `fsdp 32 + tp 8`, `device_map`."""
     zero_file: str | None = None
     """Name of a DeepSpeed file that is not at hand."""
     launch_file: str | None = None
@@ -312,6 +319,13 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Whether a program keeps all tokens of layers with a window."""
     tensor_override: str | None = None
     """Where llama.cpp puts matrices, by a pattern of their names: `exps=CPU`."""
+
+    prompt_logits: bool | None = None
+    """Whether a prompt gets logits for each of its tokens: transformers before 4.45 makes them."""
+
+    # What is asked for.
+    counter: str | None = None
+    """Which figure: `max_allocated` or `max_reserved` of torch, `nvidia-smi`, `unknown` where it may be any of them."""
 
     # Environment.
     alloc_conf: str | None = None

@@ -109,6 +109,8 @@ class FrameworkTraits(Struct, frozen=True, kw_only=True):
     """Bytes of one adapter weight."""
     lora_rank: int | None = None
     """Rank of adapters where the config does not say; None: peft decides."""
+    lora_targets: str = "all"
+    """Modules that get adapters where the config does not say, as people write them."""
     adapter_input: float = 3.0
     """Bytes that an adapter saves for each element of its input."""
     autocast: bool = True

@@ -69,7 +69,12 @@ def check(
 
 def _render(result: ConfigCheck, format_: str, wording: Wording, *, to_terminal: bool) -> str:
     if format_ == "json":
-        return json_text(convert_check(result.config, result.memory, result.gaps, wording, __version__), only_keys=True)
+        return json_text(convert_check(result.config, result.memory, result.gaps, wording, __version__, bugs=result.bugs), only_keys=True)
     if format_ == "sarif":
         return json_text(convert_config_issues(findings(result.config, result.memory), wording, __version__), only_keys=True)
-    return show(compose(result.config, result.memory, result.gaps, wording, __version__), format_, to_terminal=to_terminal, only_keys=True)
+    return show(
+        compose(result.config, result.memory, result.gaps, wording, __version__, bugs=result.bugs),
+        format_,
+        to_terminal=to_terminal,
+        only_keys=True,
+    )

@@ -10,7 +10,7 @@ import click
 
 from oomdoctor import __version__
 from oomdoctor.api.environment import environment
-from oomdoctor.case.diagnosis import Finding
+from oomdoctor.case.diagnosis import Finding, KnownBug
 from oomdoctor.case.environment import Environment
 from oomdoctor.cli.options import NO_REDACT, RULES, format_option, language_option, output_option
 from oomdoctor.cli.output import locale_language, show, write
@@ -62,7 +62,16 @@ def env(
     """
     machine = environment(from_, python=python, deep=deep, rules=rules)
     wording = Wording(lang or locale_language(os.environ))
-    text = render(machine.environment, machine.findings, format_, wording, redact=not no_redact, to_terminal=output is None, name=from_)
+    text = render(
+        machine.environment,
+        machine.findings,
+        format_,
+        wording,
+        redact=not no_redact,
+        to_terminal=output is None,
+        name=from_,
+        bugs=machine.bugs,
+    )
     write(text, output)
     if check and any(finding.severity == "error" for finding in machine.findings):
         sys.exit(1)
@@ -77,9 +86,10 @@ def render(
     redact: bool,
     to_terminal: bool,
     name: str | None = None,
+    bugs: Sequence[KnownBug] = (),
 ) -> str:
-    """Return the report as text; `name` is the file that the machine was read from."""
+    """Return the report as text; `name` is the file that the machine was read from, `bugs` are those of what is installed."""
     if format_ == "json":
-        return json_text(convert_environment(machine, findings, wording, __version__, redact=redact), redact=redact)
-    document = compose_environment(machine, findings, environment_facts(machine), wording, __version__, name)
+        return json_text(convert_environment(machine, findings, wording, __version__, redact=redact, bugs=bugs), redact=redact)
+    document = compose_environment(machine, findings, environment_facts(machine), wording, __version__, name, bugs=bugs)
     return show(document, format_, to_terminal=to_terminal, redact=redact)

@@ -22,7 +22,10 @@ from oomdoctor.planning.sizing.axes import read_number
 from oomdoctor.report.memory.estimate_answer import estimate_document
 from oomdoctor.report.wire.encode import json_text
 from oomdoctor.report.wording.wording import Wording
+from oomdoctor.setups.words.question import is_question, read_question
 
+_OFFLOADS = {"params": "offload_params", "optimizer": "offload_optimizer", "activations": "activation_offload"}
+"""What can be kept on the host, and the setting that says so."""
 FORMATS = ("terminal", "markdown", "json", "html", "jsonl")
 
 
@@ -58,9 +61,15 @@ class _Tokens(click.IntRange):
 @click.option("--optimizer", help="Optimizer, as the framework writes it (adamw_torch, adamw_8bit ...).")
 @click.option("--bits", "load_bits", type=click.Choice(["4", "8", "16"]), help="Load the weights in so many bits.")
 @click.option("--precision", type=click.Choice(["bf16", "fp16", "fp32"]), help="Type of the computation.")
+@click.option("--weights", "weight_format", help="Format of the weights on the card: bf16, fp32, nf4, gptq-int4, q4_k_m ...")
+@click.option("--strategy", help='How the run is spread, in words: zero3, fsdp2, "fsdp 32 + tp 8", device_map.')
 @click.option("--zero", "zero_stage", type=click.IntRange(0, 3), help="ZeRO stage of DeepSpeed.")
 @click.option("--checkpointing/--no-checkpointing", "gradient_checkpointing", default=None, help="Gradient checkpointing.")
 @click.option("--packing/--no-packing", default=None, help="All samples have one length.")
+@click.option("--attention", type=click.Choice(["eager", "sdpa", "flash_attention_2"]), help="Kernel of the attention.")
+@click.option("--fused-loss/--no-fused-loss", "fused_cross_entropy", default=None, help="A loss without whole logits (Liger, chunks).")
+@click.option("--offload", multiple=True, type=click.Choice(list(_OFFLOADS)), help="What is kept on the host; can be given again.")
+@click.option("--counter", type=click.Choice(["nvidia-smi", "max_reserved", "max_allocated"]), help="Whose figure; default: nvidia-smi.")
 @click.option("--sweep", "axes", help="A table of batches and lengths: batch,length or length=2048..32768 or batch=1,2,6.")
 @click.option("--trace", is_flag=True, help="Count activations in the model's own code (needs torch, transformers and a config.json).")
 @click.option("--snapshot", type=click.Path(), help="Trace two steps, run torch's allocator on them, write what memory_viz draws.")
@@ -80,6 +89,7 @@ def estimate(
     trace: bool,
     snapshot: str | None,
     axes: str | None,
+    offload: tuple[str, ...],
     rules: str | None,
     format_: str,
     output: str | None,
@@ -95,6 +105,7 @@ def estimate(
     Examples:
       oomdoctor estimate sft.yaml --gpu "RTX 4090" --gpus 4
       oomdoctor estimate "Qwen3 8B" --method lora --batch 2 --length 4096 --gpu 24GB
+      oomdoctor estimate "will Qwen3-32B QLoRA fit on a 4090?"
       oomdoctor estimate sft.yaml --gpu 24GB --sweep batch,length
       oomdoctor estimate --model Qwen2.5-7B --serve --gpu L40S --sweep batch=8..64,length=4k..32k
       oomdoctor estimate --spec runs.jsonl --format jsonl
@@ -111,6 +122,15 @@ def estimate(
         return
     configs, model = model_among(configs, model)
     known = {name: int(value) if name == "load_bits" else value for name, value in settings.items() if value is not None}
+    known |= {_OFFLOADS[what]: True for what in offload}
+    if model is not None and is_question(model):
+        worded = read_question(model)
+        if worded.model is None:
+            raise UsageError(f"no model stands in “{model[:200]}”: name one with its size (Qwen3-8B), or with --model")
+        serve = serve or worded.serves
+        model, gpu, gpus, framework = worded.model, gpu or worded.gpu, gpus or worded.gpus, framework or worded.framework
+        told = {name: value for name, value in worded.settings.known().items() if name not in ("model", "method") and value is not None}
+        known = {**told, **known}
     question = _Question(model=model, gpu=gpu, gpus=gpus, framework=framework, settings=known, serve=serve, hub=hub, rules=rules)
     wording = Wording(lang or locale_language(os.environ))
     if axes is not None:

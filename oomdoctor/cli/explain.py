@@ -12,6 +12,7 @@ from oomdoctor.cli.options import RULES, format_option, language_option, output_
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.redaction.redact_secrets import redact_secrets
 from oomdoctor.report.handbook.page import contents_page, found_page, rule_page
 from oomdoctor.report.wire.encode import json_text
 from oomdoctor.report.wire.explain import convert_pages
@@ -30,7 +31,7 @@ _SHOWN = 80
 def explain(terms: tuple[str, ...], format_: str, output: str | None, lang: str | None, rules: str | None) -> None:
     """Explain a problem, a fix, a cause, a message or a source: what it is, why it happens, what to do, what does not help.
 
-    ID is an id of a report or of `oomdoctor rules list`, an area such as `device`, or `fixes`, `signatures`, `sources`.
+    ID is an id of a report or of `oomdoctor rules list`, an area such as `device`, or `fixes`, `signatures`, `sources`, `bugs`.
     TEXT is a piece of a message: the page of that message is shown; or a few words: the pages that speak of them are listed.
     Without either, the areas are listed.
 
@@ -46,7 +47,7 @@ def explain(terms: tuple[str, ...], format_: str, output: str | None, lang: str 
     Exit status: 0, or 2 where nothing has that name.
     """
     book = Book(load_pack(over=rules))
-    text = " ".join(terms)[:_LONGEST].strip()
+    text = redact_secrets(" ".join(terms)[:_LONGEST]).strip()
     wording = Wording(lang or locale_language(os.environ))
     pages = [] if format_ == "json" or not text else found_pages(book, text)
     if pages:

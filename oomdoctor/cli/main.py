@@ -29,6 +29,7 @@ COMMANDS = {
     "snapshot": "Say from a memory snapshot who held what when memory ran out, and what grows.",
     "triage": "Say of folders of logs which jobs died of memory, and which of them are the same.",
     "verdict": "Say in one line and an exit status whether a restart can get past a memory failure.",
+    "bugs": "List the known memory bugs and changed defaults of releases.",
     "explain": "Explain a problem, a fix or a message like a page of a handbook.",
     "rules": "List, show, test, start and print rules.",
     "web": "Open the page that does this in the browser of this machine.",

@@ -14,6 +14,7 @@ from oomdoctor.case.text import Text
 from oomdoctor.errors import UsageError
 from oomdoctor.report.document import Areas, Curves, Document
 from oomdoctor.report.safety.redact import redact as hide
+from oomdoctor.report.safety.redact import redact_text
 from oomdoctor.report.safety.sanitize import clean_line
 
 _OPENED = Text("--full opens ▸", "加 --full 展开 ▸")
@@ -128,9 +129,9 @@ codecs.register_error("nearest", _nearest)
 
 
 def complain(lines: Iterable[str]) -> None:
-    """Say on standard error what went wrong, line by line."""
+    """Say on standard error what went wrong, line by line, without the keys that a line quotes."""
     for line in lines:
-        click.echo(f"oomdoctor: {clean_line(line, 600)}", err=True)
+        click.echo(f"oomdoctor: {redact_text(clean_line(line, 600), only_keys=True)}", err=True)
 
 
 def locale_language(environ: Mapping[str, str]) -> str:

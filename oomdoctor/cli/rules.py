@@ -37,12 +37,12 @@ signatures:
 _PROBLEM = """\
 id: NAME
 severity: error           # error warning note
-weight: 2.2               # as good as likely where nothing else explains the failure; 4.5 certain, 0 an even bet
+weight: strong            # decisive strong fair even weak: how probable its cause is before other evidence is weighed
 title: {en: 'What is wrong, in one line', zh: 一句话说明出了什么问题}
 when:
   all:
     - {fact: incident.survived, is: false}
-    - {event: [torch-cuda-oom-head]}
+    - {program: pytorch, resource: device, tells: allocation-refused}
 why:
   en: What was seen, then what it means.
   zh: 先写看到了什么，再写它说明什么。
@@ -74,8 +74,38 @@ costs: {en: Steps take longer., zh: 每步变慢。}
 safety: review            # safe: a tool may apply it; review: a person decides
 cites: [pytorch-cuda-notes]
 """
+_BUG = """\
+program: PROGRAM
+title: PROGRAM
+packages: [PROGRAM]
+marks: ['PROGRAM==1.', 'PROGRAM version: ']   # what stands before its version, six letters or digits at least
+source: where the marks were read
+bugs:
+  - id: NAME
+    versions: ['<1.3.0']    # who has it; several spans are alternatives, the parts of one are joined by commas
+    state: fixed            # fixed; open: no release is known to mend it; intended: a changed default
+    fixed_in: '1.3.0'
+    memory: card            # card host
+    symptom:
+      en: What is printed or seen, and with which settings.
+      zh: 看到了什么，在什么设置下。
+    source: https://example.org/program/issues/1
+    evidence: release       # release commit maintainer reporter documented
+    shown:                  # without it the bug is named only where versions are asked about
+      - message: {literals: ['a rare part of the message'], pattern: 'a rare part of the message, \\d{1,9} times'}
+        unmistakable: true  # nothing else prints it: named with an "if" where the version is not known
+    examples:
+      - name: the message with its version
+        log: |
+          PROGRAM==1.2.0
+          a rare part of the message, 12 times
+    near_misses:
+      - name: the version alone
+        log: PROGRAM==1.2.0
+        expect: none
+"""
 _ONE = {"fixes": "fix"}
-_TEMPLATES = {"signature": _SIGNATURE, "problem": _PROBLEM, "fix": _FIX}
+_TEMPLATES = {"signature": _SIGNATURE, "problem": _PROBLEM, "fix": _FIX, "bug": _BUG}
 
 
 @click.group(cls=SuggestingGroup, context_settings=_HELP)
@@ -113,9 +143,9 @@ def list_rules(kind: str | None, program: str | None, problems: bool, folder: st
 @click.argument("name", metavar="ID")
 @click.option("--rules", "folder", type=click.Path(exists=True, file_okay=False), help="The rules of this folder.")
 def show(name: str, folder: str | None) -> None:
-    """All of one rule: a signature, a problem, a fix or a source."""
+    """All of one rule: a signature, a problem, a fix, a source or a known bug."""
     book = Book(load_pack(folder))
-    parts = ("signatures", "problems", "fixes", "sources")
+    parts = ("signatures", "problems", "fixes", "sources", "bugs")
     shown = [_shown(book, part, name) for part in parts if name in book.pack.names(part)]
     if not shown:
         near = [identity for part in parts for identity in book.pack.names(part) if name in identity][:8]
@@ -149,7 +179,7 @@ def test(paths: tuple[str, ...], folder: str | None) -> None:
 def new(program: str, name: str, part: str) -> None:
     """Write a new rule to fill in to standard output.
 
-    PROGRAM is the program that prints a message, the area of a problem, or the framework of a fix. As it stands the
+    PROGRAM is the program that prints a message or has a bug, the area of a problem, or the framework of a fix. As it stands the
     rule passes `oomdoctor rules test`; CONTRIBUTING.md goes through it line by line.
     """
     click.echo(_TEMPLATES[part].replace("PROGRAM", program).replace("NAME", name), nl=False)

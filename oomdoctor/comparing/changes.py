@@ -10,7 +10,7 @@ from oomdoctor.case.comparison import Difference, Effect, Fact, OneSided, RunCha
 from oomdoctor.case.text import Text
 from oomdoctor.findings.conditions import KnownFacts, evaluate
 from oomdoctor.knowledge.records.change import ChangeRecord
-from oomdoctor.units import format_size
+from oomdoctor.units import format_figure
 from oomdoctor.versions import at_least, within
 
 Facts = Mapping[str, Fact]
@@ -98,9 +98,7 @@ def shown_value(name: str, value: Fact) -> str:
     """Return a value as it is shown: sizes with their unit, large counts with commas."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if name.endswith("_bytes") and isinstance(value, int):
-        return format_size(value)
-    return f"{value:,}" if name.startswith("model.") and isinstance(value, int) else str(value)
+    return f"{value:,}" if name.startswith("model.") and isinstance(value, int) else format_figure(name, value)
 
 
 def _filled(text: str, was: str, now: str) -> str:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
 from oomdoctor.case.case import Case, RunLine
 from oomdoctor.case.diagnosis import Diagnosis
-from oomdoctor.case.event import Kind, Value
+from oomdoctor.case.event import Kind
 from oomdoctor.case.gap import Gap
 from oomdoctor.case.text import Text
 from oomdoctor.comparing.several_runs import name_runs, verdict_of_runs
-from oomdoctor.incidents import decide_verdict, find_incidents
 from oomdoctor.ingest.sources import MissingSource
-from oomdoctor.parse.ending import find_log_ending
+from oomdoctor.judging.verdict import decide, verdict_of_a_part
+from oomdoctor.knowledge.records.lexicon import LexiconNode
 from oomdoctor.parse.reading import SourceEvents
-from oomdoctor.verdicts import named_by_warning, progress_after, verdict_of_a_part, verdict_of_ending
 
-_ECHO = r"(?i)connection|broken ?pipe|eof|time(?:d )?out|cancel|interrupt|distributed|nccl|gloo|peer|worker|actor|rank|child|terminat|exit"
-"""What the rest of a run ends with when one of its processes failed."""
 _JUDGED = 24
 """Up to so many runs each gets findings of its own; of more, the first of each failure."""
 
@@ -30,19 +26,22 @@ def story_of(read: SourceEvents) -> str | None:
     failure = next((event for event in read.events if event.is_failure or event.kind is Kind.LOOK_ALIKE), None)
     if failure is not None:
         return failure.kind.value
-    ending = find_log_ending(read.last) if read.last else None
-    return None if ending is None or ending.survived or re.search(_ECHO, ending.text) else ending.text.split(":")[0]
+    errors = [event for event in read.events if event.kind is Kind.OTHER_ERROR]
+    return str(errors[-1].fields["error"]) if errors else None
 
 
 def diagnose_each(
-    runs: Sequence[list[SourceEvents]], missing: Sequence[MissingSource], diagnose_run: Callable[[list[SourceEvents]], Diagnosis]
+    runs: Sequence[list[SourceEvents]],
+    missing: Sequence[MissingSource],
+    diagnose_run: Callable[[list[SourceEvents]], Diagnosis],
+    tree: LexiconNode,
 ) -> Diagnosis:
     """Return a diagnosis with a line for each run, and one in full only where one failed: what a run failed with says nothing of others."""
     names = name_runs([[read.source.name for read in run] for run in runs])
     titles: dict[str | None, Text | None] = {}
     lines: list[RunLine] = []
     for name, run in zip(names, runs):
-        line = _line(name, run)
+        line = _line(name, run, tree)
         failure = line.incident.root.signature if line.incident is not None else None
         if failure is not None and (failure not in titles or len(runs) <= _JUDGED):
             judged = diagnose_run(run).findings
@@ -70,16 +69,13 @@ def diagnose_each(
     return Diagnosis(case=case, findings=())
 
 
-def _line(name: str, run: list[SourceEvents]) -> RunLine:
+def _line(name: str, run: list[SourceEvents], tree: LexiconNode) -> RunLine:
     """Return what a run by itself came to."""
-    events = named_by_warning([event for read in run for event in read.events], run)
-    failures = find_incidents(events, progress_after(run)) if events else ()
-    decided, log = decide_verdict(failures), dict[str, Value]()
-    if not failures:
-        decided, log = verdict_of_ending(decided, log, run)
+    judged = decide([event for read in run for event in read.events], run, tree)
+    failures, decided = judged.incidents, judged.verdict
     if not all(read.source.complete for read in run):
         decided = verdict_of_a_part(decided)
-    error = log.get("log.last_error")
+    error = judged.facts.get("log.last_error")
     return RunLine(
         name=name,
         sources=tuple(read.source.name for read in run),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from oomdoctor.case.gap import Gap
 from oomdoctor.configs.parsed_config import MOST_BYTES, ParsedConfig
 from oomdoctor.configs.readers.read import read_config
+from oomdoctor.opening import open_file
 
 Version = Callable[[str], str]
 _NAMING = re.compile(r"(?:^|[._-])(?:deepspeed|deepspeed_config_file|config_file|config|fsdp_config|use_config_file)\Z")
@@ -48,7 +49,7 @@ def _read(path: str, place: str) -> tuple[list[ParsedConfig], Gap | None]:
             return [], Gap(
                 what=path, why="no such file" if not os.path.exists(place) else "a folder" if os.path.isdir(place) else "not a file"
             )
-        with open(place, "rb") as file:
+        with open_file(place) as file:
             data = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as why:
         return [], Gap(what=path, why=(getattr(why, "strerror", None) or str(why)).lower())

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from oomdoctor.case.event import Event, Kind, Value
+from oomdoctor.case.event import STATEMENTS, Event, Kind, Value
 from oomdoctor.knowledge.records.condition import (
     AllOf,
     AnyOf,
@@ -20,9 +20,9 @@ from oomdoctor.knowledge.records.condition import (
     Condition,
     EventCondition,
     FactCondition,
-    Names,
     Operator,
     TextCondition,
+    asked_of_events,
 )
 from oomdoctor.units import parse_size
 from oomdoctor.versions import parse_version
@@ -47,6 +47,10 @@ class KnownFacts(Struct, frozen=True):
     """Signature id -> program."""
     roots: tuple[Event, ...] = ()
     """The root events of the incidents: what a rule over facts alone stands on."""
+    topics: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Signature id -> what it tells beyond its kind, outcome and fields."""
+    always_open: bool = False
+    """Whether the answer about an unknown fact is open whatever the rule says."""
 
 
 def evaluate(when: Condition, known: KnownFacts) -> ConditionResult:
@@ -91,16 +95,30 @@ def _joined(results: list[ConditionResult]) -> tuple[tuple[Event, ...], tuple[st
 
 
 def _event(when: EventCondition, known: KnownFacts) -> ConditionResult:
-    ids, programs, kinds = _listed(when.event), _listed(when.program), _listed(when.kind)
+    choices = {word: (names,) if isinstance(names, str) else names for word, names in asked_of_events(when).items()}
     events = [
         event
         for event in known.events
-        if (not ids or event.signature in ids)
-        and (not programs or known.programs.get(event.signature) in programs)
-        and (not kinds or event.kind.value in kinds)
+        if all(any(name in names for name in _said(word, event, known)) for word, names in choices.items())
         and all(_holds(test.operator, event.fields.get(test.field), test.value) for test in when.where)
     ]
     return ConditionResult(bool(events), tuple(events[:3]))
+
+
+def _said(word: str, event: Event, known: KnownFacts) -> Sequence[str | None]:
+    """Return what can be asked of an event by a word of conditions."""
+    if word == "event":
+        return (event.signature,)
+    if word == "tells":
+        return told(event, known.topics.get(event.signature, ()))
+    if word == "program":
+        return (known.programs.get(event.signature),)
+    return (event.resource if word == "resource" else event.kind.value if word == "kind" else event.outcome.value,)
+
+
+def told(event: Event, topics: Sequence[str]) -> Sequence[str]:
+    """Return what an event tells: the topics of its signature, and what it states where none of them says it."""
+    return topics if any(topic in STATEMENTS for topic in topics) else (*topics, event.statement)
 
 
 def _text(when: TextCondition, known: KnownFacts) -> ConditionResult:
@@ -117,7 +135,7 @@ def _fact(when: FactCondition, known: KnownFacts) -> ConditionResult:
     if when.operator == "known":
         return ConditionResult((value is not None) is bool(when.value))
     if value is None:
-        return ConditionResult(None, (), (when.fact,))
+        return ConditionResult(None, (), (when.fact,)) if when.open or known.always_open else ConditionResult(False)
     return ConditionResult(_holds(when.operator, value, when.value))
 
 
@@ -161,7 +179,3 @@ def _size(value: object) -> float | None:
         return float(text)
     except ValueError:
         return None
-
-
-def _listed(names: Names) -> Sequence[str]:
-    return () if names is None else (names,) if isinstance(names, str) else names

@@ -9,7 +9,7 @@ from oomdoctor.case.case import Verdict
 from oomdoctor.case.event import Event, Kind, Value, card_share
 from oomdoctor.case.incident import Incident
 from oomdoctor.findings.conditions import Fact
-from oomdoctor.findings.series import memory_series, series_shape
+from oomdoctor.findings.series import memory_series, series_course
 from oomdoctor.knowledge.records.framework import FrameworkCore, LogMarks
 
 _RUNS = "runs"
@@ -36,8 +36,8 @@ def log_facts(events: Sequence[Event], frameworks: Sequence[FrameworkCore], tail
     out.update(_smi(events))
     out.update(_tables(events))
     series = memory_series(events)
-    if series_shape(series) != "none" and "log.memory_series" not in out:
-        out["log.memory_series"] = series_shape(series)
+    if series_course(series) != "none" and "log.memory_series" not in out:
+        out["log.memory_series"] = series_course(series)
         out["log.series_highest_bytes"] = max(series)
     if any(event.computes == "picture-encoder" for event in events):
         out["log.vision"] = "true"

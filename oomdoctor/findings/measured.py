@@ -7,15 +7,15 @@ from msgspec.structs import replace
 from oomdoctor.case.event import Event
 from oomdoctor.case.incident import Incident
 
-_REFUSALS = frozenset({"watched-refusal"})
+_REFUSAL = "watched-refusal"
 
 
 def with_measured(incident: Incident) -> Event:
     """Return the root of a failure with the figures that a recorder measured at the same one and that its message leaves out."""
     root = incident.root
-    if not incident.kind.is_memory or root.signature in _REFUSALS:
+    if not incident.kind.is_memory or root.signature == _REFUSAL:
         return root
-    measured = next((event for event in incident.repeats if event.signature in _REFUSALS and _is_of(event, root)), None)
+    measured = next((event for event in incident.repeats if event.signature == _REFUSAL and _is_of(event, root)), None)
     if measured is None:
         return root
     return replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from oomdoctor.case.diagnosis import Finding, OpenCause
@@ -11,6 +12,7 @@ from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.problem import CAUSES
 
 _READINGS = 3
+_WATCHED = r"oomdoctor run (?:--level (?P<level>\d) )?"
 
 
 def open_cause(findings: Sequence[Finding], pack: Pack, known: KnownFacts) -> OpenCause | None:
@@ -23,12 +25,19 @@ def open_cause(findings: Sequence[Finding], pack: Pack, known: KnownFacts) -> Op
         return None
     causes = [pack.record(CAUSES, finding.cause) for finding in readings if finding.cause is not None]
     settling = [settled for cause in causes if cause is not None for settled in cause.settled_by]
-    settled_by = next((settled for settled in settling if all(known.facts.get(fact) is None for fact in settled.unless)), None)
+    missing = (settled for settled in settling if all(known.facts.get(fact) is None for fact in settled.unless))
+    settled_by = next((settled for settled in missing if not _was_just_run(settled.command, known)), None)
     if settled_by is None:
         return None
     return OpenCause(
         findings=tuple(finding.id for finding in readings), settled_by=settled_by.says, command=_with_own(settled_by.command, known)
     )
+
+
+def _was_just_run(command: str | None, known: KnownFacts) -> bool:
+    """Return whether the run was watched as a command asks for: the same once more would tell the same."""
+    match, level = re.match(_WATCHED, command or ""), known.facts.get("log.watched_level")
+    return match is not None and isinstance(level, int) and level >= int(match["level"] or 0)
 
 
 def _with_own(command: str | None, known: KnownFacts) -> str | None:

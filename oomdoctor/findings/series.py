@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from oomdoctor.case.event import Event, Kind
+from oomdoctor.findings.courses import find_course
 
 _FIELDS = (
     "reserved_bytes", "peak_reserved_bytes", "peak_allocated_bytes", "peak_bytes", "allocated_bytes", "used_bytes", "peak_used_bytes",
     "memory_bytes",
 )  # fmt: skip
 _SHORTEST = 5
-_SHORTEST_LINE = 4
-_EVEN = 1.5
-"""Four figures are enough where they rise evenly: the largest rise is at most this multiple of the smallest."""
-_STEP = 0.01
-"""A change below this share of the highest value is noise."""
+"""Fewer figures are enough only where they rise evenly."""
+_LEAST = 0.1
+"""Of the highest: what grows by less over all figures is not what filled a card."""
+_WORDS: Mapping[str, str] = {"staircase": "staircase", "steady": "flat"}
+"""Shapes other than a leak, and the values of `log.memory_series`."""
 
 
 def memory_series(events: Sequence[Event]) -> list[int]:
@@ -30,17 +31,10 @@ def memory_series(events: Sequence[Event]) -> list[int]:
     return max(series.values(), key=len, default=[])
 
 
-def series_shape(values: Sequence[int]) -> str:
-    """Return `none`, `flat`, `staircase` or `growth`: a staircase rises a few times and stands between, growth rises at most points."""
-    changes = [after - before for before, after in zip(values, values[1:])]
-    least = max(max(values, default=0) * _STEP, 1)
-    if len(values) < _SHORTEST:
-        return "growth" if len(values) == _SHORTEST_LINE and least < max(changes) <= _EVEN * min(changes) else "none"
-    ups = sum(change > least for change in changes)
-    downs = sum(change < -least for change in changes)
-    if max(values) - min(values) <= 3 * least:
-        return "flat"
-    if not ups or downs > len(changes) * 0.2 or values[-1] - values[0] <= 2 * least:
-        return "none"
-    rising = sum(change > 0 for change in changes)
-    return "growth" if rising > len(changes) * 0.6 else "staircase"
+def series_course(values: Sequence[int]) -> str:
+    """Return `none`, `flat`, `staircase` or `growth`: a staircase rises a few times and stands between, growth rises all the time."""
+    high = max(values, default=0)
+    name, _ = find_course(values, high)
+    if name == "leak":
+        return "growth" if high - values[0] >= _LEAST * high else "none"
+    return "none" if len(values) < _SHORTEST else _WORDS.get(name, "none")

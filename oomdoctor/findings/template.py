@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from oomdoctor.case.text import Text
 from oomdoctor.findings.conditions import Fact
-from oomdoctor.units import format_share, format_size
+from oomdoctor.units import format_figure
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+\.[A-Za-z_0-9.]+)\}")
 
@@ -26,10 +26,4 @@ def _unknown(name: str) -> str:
 
 def _shown(name: str, value: Fact, unknown: str) -> str:
     """Return a fact for a text: sizes with their unit, shares as percent."""
-    if value is None:
-        return unknown
-    if name.endswith("_bytes") and isinstance(value, int):
-        return format_size(value)
-    if name.endswith("_share") and isinstance(value, (int, float)):
-        return format_share(float(value))
-    return str(value)
+    return unknown if value is None else format_figure(name, value)

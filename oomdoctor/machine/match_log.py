@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from oomdoctor.case.event import Event, Value
+from oomdoctor.case.event import Event, Kind, Value
 from oomdoctor.case.text import Text
 from oomdoctor.units import format_size
 
@@ -39,6 +39,7 @@ _NODES = (
 """Device files of drivers: NVIDIA, Tegra (two generations), WSL, ROCm, any other graphics card, Ascend, Gaudi."""
 _NO_TRACE = Text("the log shows neither a card nor a path by which it could be recognised", "日志里没有可以核对的显卡或路径")
 _SHOWN = 3
+_ON_THE_CARD = (Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM)
 
 
 class MachineSource(Struct, frozen=True):
@@ -71,7 +72,7 @@ class MatchedMachine(Struct, frozen=True):
 def find_log_traces(events: Sequence[Event], log: Mapping[str, Value]) -> LogTraces:
     """Return what the failures and the settings in a log show of its machine."""
     frames = dict.fromkeys(place["path"] for event in events if event.frame and (place := _PATH.match(event.frame)))
-    totals = dict.fromkeys(total for event in events if event.kind.is_memory and (total := event.size("total_bytes")) is not None)
+    totals = dict.fromkeys(total for event in events if event.kind in _ON_THE_CARD and (total := event.size("total_bytes")) is not None)
     versions = {name: str(log[f"log.{name}_version"]) for name in ("torch", "driver") if f"log.{name}_version" in log}
     return LogTraces(totals=tuple(totals), versions=versions, paths=tuple(frames)[:_PATHS])
 

@@ -133,6 +133,8 @@ class TriageAnswer(ToolAnswer):
     failed: int
     possible: int
     unread: int
+    not_read: list[str]
+    """What could not be read, and why: of the records, of the store, and the first of the logs."""
     rows: list[FailedJob]
     """Jobs that died of memory, from `offset` on."""
     next_offset: int | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from itertools import islice
+from itertools import chain, islice
 from typing import Annotated
 
 from pydantic import Field
@@ -34,6 +34,7 @@ from oomdoctor.report.wire.runs.snapshot import convert_snapshot
 from oomdoctor.triage.row import JobRow
 from oomdoctor.triage.store.parts import Parts
 
+_NOT_READ = 3
 Logs = Annotated[list[str], Field(description="Logs of one run: files (also .gz, .zst, .xz, .bz2), folders, or an evidence folder.")]
 Configs = Annotated[list[str], Field(description="Config files and launch scripts of the run.")]
 
@@ -106,12 +107,14 @@ class DiagnosingTools:
         fleet, known, wording = result.fleet, result.known, self._box.wording
         told = self._box.tell(compose_fleet(fleet, known, wording, __version__), lambda: convert_fleet(fleet, known, wording))
         failed = (row for row in Parts(result.folder).rows() if row.memory_failure == "yes")
+        not_read = (f"{file.path}: {file.why}" for row in Parts(result.folder).rows() for file in row.unreadable)
         return TriageAnswer(
             **told._asdict(),
             jobs=fleet.jobs,
             failed=fleet.failed,
             possible=fleet.possible,
             unread=fleet.unread,
+            not_read=list(islice(chain(result.problems, not_read), _NOT_READ)),
             rows=[_failed_job(row) for row in islice(failed, offset, offset + limit)],
             next_offset=offset + limit if offset + limit < fleet.failed else None,
         )
@@ -126,8 +129,8 @@ class DiagnosingTools:
         machine = environment(None if report is None else self._box.roots.path(report))
         facts, wording = environment_facts(machine.environment), self._box.wording
         told = self._box.tell(
-            compose_environment(machine.environment, machine.findings, facts, wording, __version__, report),
-            lambda: convert_environment(machine.environment, machine.findings, wording, __version__, redact=True),
+            compose_environment(machine.environment, machine.findings, facts, wording, __version__, report, bugs=machine.bugs),
+            lambda: convert_environment(machine.environment, machine.findings, wording, __version__, redact=True, bugs=machine.bugs),
         )
         return FindingsAnswer(**told._asdict(), findings=[finding.id for finding in machine.findings])
 

@@ -13,6 +13,7 @@ from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.mcp.answers import PageAnswer, ToolAnswer
 from oomdoctor.mcp.kept_answers import AnswerForm
 from oomdoctor.mcp.toolbox import Toolbox
+from oomdoctor.redaction.redact_secrets import redact_secrets
 from oomdoctor.report.handbook.page import contents_page, found_page, rule_page
 from oomdoctor.report.wire.explain import convert_pages
 
@@ -33,7 +34,7 @@ class ReadingTools:
         ] = "",
     ) -> ToolAnswer:
         """Explain a problem, a fix or a message: why it happens, what to do, what does not help. Without a topic: the contents."""
-        book, wording, text = Book(load_pack()), self._box.wording, topic.strip()
+        book, wording, text = Book(load_pack()), self._box.wording, redact_secrets(topic).strip()
         pages = found_pages(book, text) if text else []
         name = page_id(book, text) if text and not pages else None
         if pages:

@@ -65,4 +65,5 @@ def _add(server: Any, tool: Callable[..., object], title: str, hints: dict[str, 
         except OomdoctorError as why:
             raise error("; ".join(why.lines)) from why
 
-    server.add_tool(told, name=tool.__name__, title=title, annotations=annotations, structured_output=True)
+    # Structured output would say everything twice, and which of the two a model is given depends on the client. All give it the text.
+    server.add_tool(told, name=tool.__name__, title=title, annotations=annotations, structured_output=False)

@@ -118,8 +118,8 @@ class SizingTools:
         roots, wording = self._box.roots, self._box.wording
         result = check(roots.paths(config), gpu=gpu, gpus=gpus, model=roots.model(model))
         told = self._box.tell(
-            compose_check(result.config, result.memory, result.gaps, wording, __version__),
-            lambda: convert_check(result.config, result.memory, result.gaps, wording, __version__),
+            compose_check(result.config, result.memory, result.gaps, wording, __version__, bugs=result.bugs),
+            lambda: convert_check(result.config, result.memory, result.gaps, wording, __version__, bugs=result.bugs),
             only_keys=True,
         )
         severities = [issue.severity for issue in result.config.issues]

@@ -113,7 +113,7 @@ def _longest_request(now: Deployment) -> Deployment | None:
     """Return the deployment with the longest request that the cache surely holds, and with the step that goes with it."""
     newest, present = now.newest(), now.server.length
     held = max(0, int(newest.cache.low / newest.full_token)) // _ROUND * _ROUND if newest.full_token else 0
-    length = min(held, _USUAL) if present is None else held
+    length = min(held, _USUAL) if present is None else min(held, newest.setup.shape.longest or held)
 
     def limited(server: Server) -> Server:
         return replace(server, length=length, batched=max(length, LEAST_WHOLE) if server.takes_whole else server.batched)

@@ -28,6 +28,8 @@ class SavedState(Struct, frozen=True):
     """The state when the snapshot was taken, in bytes."""
 
     reserved: int
+    requested: int
+    """What the program asked for of the blocks that live, as the peak counts it."""
     allocated: int
     """What `torch.cuda.memory_allocated()` gives: blocks in use, as long as they are."""
     waiting: int
@@ -173,6 +175,7 @@ def _saved(device: Device) -> SavedState:
     blocks = [(segment, block) for segment in device.segments for block in segment.blocks]
     return SavedState(
         reserved=sum(segment.size for segment in device.segments),
+        requested=sum(block.requested for _, block in blocks if block.is_live),
         allocated=sum(block.size for _, block in blocks if block.is_live and not block.is_waiting),
         waiting=sum(block.size for _, block in blocks if block.is_waiting),
         largest_free_block=max(saved_free_pieces(device), default=0) if device.is_mapped else None,

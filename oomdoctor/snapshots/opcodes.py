@@ -29,6 +29,10 @@ class NotReadable(Exception):
     """The bytes are no pickle of plain values; the message says what stands there, and where."""
 
 
+class UnpacksTooFar(NotReadable):
+    """The bytes unpack to far more than a snapshot does: made to harm, and no file that was merely cut off."""
+
+
 def whole_number(token: bytes) -> int:
     """Return the value of an integer's opcode."""
     if token[0] == 0x8A:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from oomdoctor.case.gap import Gap
 from oomdoctor.snapshots.convert import NotASnapshot, SnapshotReader, recording
-from oomdoctor.snapshots.opcodes import NotReadable
+from oomdoctor.snapshots.opcodes import NotReadable, UnpacksTooFar
 from oomdoctor.snapshots.pickled.unpickle import Unpickler
 from oomdoctor.snapshots.pickled.window import ByteSource
 from oomdoctor.snapshots.recording import Recording
@@ -34,6 +34,8 @@ def read_pickle(source: ByteSource, size: int) -> Recording:
         unpickler = Unpickler(source, reader)
         try:
             return recording(unpickler.load(), size, reader)
+        except UnpacksTooFar:
+            raise
         except NotReadable as damage:
             return _torn(unpickler.so_far(), size, reader, damage)
 
@@ -46,7 +48,7 @@ def _torn(items: Mapping[str, object], size: int, reader: SnapshotReader, damage
     """
     if "segments" not in items:
         raise damage
-    gap = Gap("the trace", f"the file is damaged or cut off: {damage}", _AGAIN)
+    gap = Gap("the trace", f"it was not read, as the file is damaged or cut off: {damage}", _AGAIN)
     return replace(recording({"segments": items["segments"]}, size, reader, (gap,)), is_cut=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -47,7 +48,9 @@ def test_a_command_of_it_runs(line: str, run_folder: Path) -> None:
     words = shlex.split(line)
     assert words[0] == "oomdoctor"
     command = [sys.executable, "-m", *words]
-    done = subprocess.run(command, cwd=run_folder, capture_output=True, text=True, timeout=120, check=False)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # where a `python` is
+    environ = {**os.environ, "PATH": path, "XDG_STATE_HOME": str(run_folder)}
+    done = subprocess.run(command, cwd=run_folder, env=environ, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == STATUS[words[1]], f"{line}\n{done.stdout}\n{done.stderr}"
 
 

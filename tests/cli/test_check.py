@@ -121,9 +121,11 @@ def test_sarif_has_the_verdict_where_the_model_is_named(here: Path, card: str, l
 
 def test_sarif_has_what_stops_a_server(here: Path) -> None:
     (here / "serve.sh").write_text("vllm serve Qwen/Qwen2.5-7B --max-model-len 900000\n", encoding="utf-8")
-    (finding,) = json.loads(run("serve.sh", "--gpu", "RTX 4090", "--format", "sarif", here=here).stdout)["runs"][0]["results"]
-    assert (finding["ruleId"], finding["level"]) == ("does-not-fit", "error")
-    assert "KV cache is needed" in finding["message"]["text"]
+    memory, length = json.loads(run("serve.sh", "--gpu", "RTX 4090", "--format", "sarif", here=here).stdout)["runs"][0]["results"]
+    assert (memory["ruleId"], memory["level"]) == ("does-not-fit", "error")
+    assert "KV cache is needed" in memory["message"]["text"]
+    assert (length["ruleId"], length["level"]) == ("refused-length", "error")
+    assert "is greater than the derived max_model_len" in length["message"]["text"]
 
 
 @pytest.mark.parametrize(("command", "fits", "status"), [

@@ -46,7 +46,7 @@ SMALL = (
     ("described", "settled"),
     [
         pytest.param(None, "possible", id="without a machine the finding waits"),
-        pytest.param("GPU 0: NVIDIA GeForce GTX 1070", "likely", id="a card without native bf16 settles it"),
+        pytest.param("GPU 0: NVIDIA GeForce GTX 1070", "certain", id="a card without native bf16 settles it"),
         pytest.param("GPU 0: NVIDIA GeForce RTX 3050", None, id="a card with native bf16 rules it out"),
     ],
 )

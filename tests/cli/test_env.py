@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -89,7 +90,7 @@ def test_an_interpreter_that_is_not_there_is_wrong_use(tmp_path: Path) -> None:
 def test_another_interpreter_is_asked(tmp_path: Path) -> None:
     python = tmp_path / "bin" / "python"
     python.parent.mkdir()
-    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -S "$@"\n')
     python.chmod(0o755)
     report = json.loads(env("--python", str(tmp_path), "--format", "json").stdout)
     assert report["environment"]["python"]["version"] == ".".join(map(str, sys.version_info[:3]))

@@ -60,7 +60,7 @@ CUDA_VISIBLE_DEVICES=0 swift sft \\
 """,
     "serve.sh": """\
 #!/bin/bash
-vllm serve Qwen/Qwen2.5-14B-Instruct --max-model-len 131072 \\
+vllm serve Qwen/Qwen2.5-14B --max-model-len 131072 \\
   --gpu-memory-utilization 0.9 > vllm.log 2>&1 &
 """,
     "train.sh": """\

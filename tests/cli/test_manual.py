@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -50,11 +51,11 @@ def test_every_page_is_set_without_a_warning() -> None:
     ],
 )
 def test_bash_completes(line: str, offered: set[str], tmp_path: Path) -> None:
-    (tmp_path / "oomdoctor").write_text(f'#!/bin/sh\nexec {sys.executable} -m oomdoctor "$@"\n')
+    (tmp_path / "oomdoctor").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m oomdoctor "$@"\n')
     (tmp_path / "oomdoctor").chmod(0o755)
     script = f"""
         shopt -s extglob
-        source {SHARE}/bash-completion/completions/oomdoctor
+        source {shlex.quote(str(SHARE))}/bash-completion/completions/oomdoctor
         COMP_WORDS=({line}); COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 ))
         _oomdoctor_completion oomdoctor
         printf '%s\\n' "${{COMPREPLY[@]}}"

@@ -122,3 +122,38 @@ def test_a_folder_that_is_called_like_the_command_is_read(logs: Path, monkeypatc
     monkeypatch.chdir(logs)
     with pytest.raises(UsageError, match="which logs"):
         CliRunner().invoke(cli, ["triage", "logs"], standalone_mode=False, catch_exceptions=False)
+
+
+def test_a_group_is_shown_with_its_log_from_any_folder(
+    logs: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(logs.parent)
+    store = str(logs.parent / "store")
+    call(logs, logs.name)
+    here = call(logs, "show", "1", "--full", "--lang", "en").output
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    there = call(logs, "show", "1", "--full", "--lang", "en").output
+    assert there == here
+    joined = "".join(there.split())  # a long path is broken where the line ends
+    assert store in joined and str(logs) in joined and "notthereanymore" not in joined
+
+
+def test_users_and_mails_are_told_of_the_last_triage(logs: Path) -> None:
+    records = logs.parent / "sacct.psv"
+    records.write_text(
+        "JobID|JobName|User|State|Start|End|AllocTRES\n771234|sft-glm|ada|FAILED|2025-06-01T00:00:00|2025-06-01T02:00:00|gres/gpu=8\n"
+    )
+    call(logs, str(logs), "--records", str(records))
+    (user,) = map(json.loads, call(logs, "users", "--format", "json").output.splitlines())
+    assert user == {"user": "ada", "jobs": 1, "failed": 1, "groups": 1, "gpu_hours_lost": 16.0}
+    assert call(logs, "users", "--lang", "en").output.splitlines()[-1].split() == ["ada", "1", "1", "100", "%", "1", "16.0"]
+    (mail,) = map(json.loads, call(logs, "mails", "--format", "json", "--lang", "en").output.splitlines())
+    assert (mail["user"], mail["jobs"], "Your job 771234 (sft-glm) ran out of GPU memory" in mail["text"]) == ("ada", 1, True)
+    assert call(logs, "mails", "--lang", "en").output.startswith("To: ada\nSubject: 1 of your jobs ran out of memory")
+
+
+def test_a_group_is_shown_with_the_triage_that_it_is_of(logs: Path) -> None:
+    call(logs, str(logs))
+    shown = "".join(call(logs, "show", "1", "--lang", "en").output.split())
+    assert "Fromthetriagethatendedon20" in shown
+    assert "".join(str(logs.parent / "store").split()) in shown

@@ -47,3 +47,13 @@ def test_a_log_cannot_write_to_the_terminal(tmp_path: Path) -> None:
 def test_a_log_that_is_not_there_stops_no_restart(tmp_path: Path, scheme: str, code: int) -> None:
     done = verdict(str(tmp_path / "none.log"), "--exit-codes", scheme)
     assert (done.returncode, "no such file" in done.stderr) == (code, True)
+
+
+@pytest.mark.parametrize(("text", "code", "says"), [
+    pytest.param(ENDED + MESSAGE, 93, "(-:4)", id="a failure"),
+    pytest.param("step 1 loss 2.0\nTraining completed.\n", 0, "no memory failure in the log", id="none"),
+    pytest.param("", 0, "nothing of the log could be read", id="nothing"),
+])  # fmt: skip
+def test_a_log_may_come_from_standard_input(text: str, code: int, says: str) -> None:
+    done = oomdoctor(["verdict", "-", "--exit-codes", "nvrx", "--lang", "en"], text=text)
+    assert (done.returncode, says in done.stdout, "input.log" in done.stdout + done.stderr) == (code, True, False)

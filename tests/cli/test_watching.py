@@ -96,7 +96,7 @@ class Received:
 
 
 @contextmanager
-def webhook(status: int = 200, location: str | None = None) -> Iterator[Received]:
+def webhook(status: int = 200, location: str | None = None, port: int = 0) -> Iterator[Received]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             received.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
@@ -108,7 +108,7 @@ def webhook(status: int = 200, location: str | None = None) -> Iterator[Received
         def log_message(self, *_: object) -> None:
             pass
 
-    server = HTTPServer(("127.0.0.1", 0), Handler)
+    server = HTTPServer(("127.0.0.1", port), Handler)
     received = Received(f"http://127.0.0.1:{server.server_port}/services/secret-path")
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -137,6 +137,31 @@ def test_a_channel_hears_of_a_new_group_once(site: Site) -> None:
     with webhook() as other:
         assert site.run("notify", "--for", "slack", OOMDOCTOR_WEBHOOK=other.url).returncode == 0
     assert len(other.bodies) == 1
+
+
+def test_what_could_not_be_sent_is_sent_the_next_time_and_once(site: Site) -> None:
+    site.triage()
+    post = ("notify", "--for", "slack", "--post")
+    with webhook() as channel:
+        url = channel.url
+    assert site.run(*post, url).returncode == 2  # nobody is there
+    site.put("eval-880001.out", message(24))
+    site.triage()
+    site.triage()
+    assert site.run(*post, url).returncode == 2
+    with webhook(port=int(url.split(":")[2].split("/")[0])) as channel:
+        assert [site.run(*post, url).returncode for _ in range(2)] == [0, 0]
+    (body,) = channel.bodies
+    told = [block["text"]["text"] for block in json.loads(body)["blocks"]]
+    assert [line.split(":")[0] for line in told] == ["2 new groups of memory failures", "2 jobs", "1 job"]
+
+
+def test_a_refused_message_is_due_again_while_other_channels_have_theirs(site: Site) -> None:
+    site.triage()
+    post = ("notify", "--for", "slack", "--post")
+    with webhook(status=503) as down, webhook() as up:
+        assert [site.run(*post, channel.url).returncode for channel in (down, up, down, up)] == [2, 0, 2, 0]
+    assert (len(down.bodies), len(up.bodies)) == (2, 1)
 
 
 def test_names_of_jobs_are_no_markup_of_slack(site: Site) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import shlex
 import subprocess
 import sys
 import threading
@@ -114,7 +115,7 @@ os.kill(os.getppid(), signal.SIGINT)
 def test_a_browser_that_comes_back_only_when_it_is_left_gets_the_page(site: Path, tmp_path: Path) -> None:
     script, shown = tmp_path / "browser.py", tmp_path / "shown"
     script.write_text(BROWSER)
-    environ = os.environ | {"BROWSER": f"{sys.executable} {script} {shown} %s"}
+    environ = os.environ | {"BROWSER": f"{shlex.join([sys.executable, str(script), str(shown)])} %s"}
     command = [sys.executable, "-m", "oomdoctor", "web", "--site", str(site)]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")

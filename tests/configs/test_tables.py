@@ -22,7 +22,7 @@ def test_settings_stand_on_keys_that_the_framework_has(record: FrameworkRecord) 
     loose = {"max_seq_length", "model_max_length", "block_size", "max_length", "load_in_4bit", "load_in_8bit", "lora_r", "lora_rank", "lora_target_modules",
              "attn_implementation", "use_flash_attention_2", "activation_offloading", "offload", "model_name_or_path", "model_name", "fsdp_sharding_strategy",
              "version", "fsdp_version", "cpu_offload", "offload_params", "state_dict_type", "sync_each_batch", "dtype", "torch_dtype",
-             "peft_config"}  # fmt: skip
+             "peft_config", "q_lora", "use_lora", "use_peft", "use_peft_lora"}  # fmt: skip
     assert ends - known <= (loose if record.framework == "transformers" else set())
 
 

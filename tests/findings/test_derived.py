@@ -10,7 +10,7 @@ from msgspec import convert
 from oomdoctor.case.event import Certainty, Event, Kind, Outcome, Place
 from oomdoctor.findings.conditions import KnownFacts, evaluate
 from oomdoctor.findings.derived import derived
-from oomdoctor.findings.series import series_shape
+from oomdoctor.findings.series import series_course
 from oomdoctor.knowledge.conditions import fault
 from oomdoctor.knowledge.records.condition import Condition, tagged_condition
 from oomdoctor.units import GIB, MIB
@@ -77,11 +77,12 @@ def test_more_allocated_than_the_card_has_leaves_the_rest_unknown() -> None:
 
 @pytest.mark.parametrize(("values", "wanted"), [
     ([10, 10, 10, 10, 10, 10], "flat"), ([10, 10, 12, 12, 12, 15, 15, 15, 15, 18], "staircase"),
-    ([10, 11, 12, 13, 14, 15, 16], "growth"), ([10, 12], "none"), ([3, 6, 10, 13], "growth"),
+    ([10, 11, 12, 13, 14, 15, 16], "growth"), ([100, 101, 102, 103, 104, 105, 106], "none"), ([10, 12], "none"), ([3, 6, 10, 13], "growth"),
     ([3, 6, 6, 13], "none"), ([3, 6, 10], "none"), ([], "none"), ([10, 18, 11, 19, 10, 18, 12], "none"), ([20, 18, 16, 14, 12, 10], "none"),
+    ([360, 363, 367, 371, 371, 371, 371], "staircase"), ([279, 282, 286, 289, 289, 289, 290, 290, 289, 289], "flat"),
 ])  # fmt: skip
 def test_shape_of_a_series(values: list[int], wanted: str) -> None:
-    assert series_shape([value * GIB for value in values]) == wanted
+    assert series_course([value * GIB for value in values]) == wanted
 
 
 KNOWN = KnownFacts(
@@ -95,6 +96,7 @@ KNOWN = KnownFacts(
         "log.vllm_version": "0.10.1+cu121",
     },
     [event(**FULL)],
+    topics={"torch-cuda-oom-22": ["a-topic"]},
 )
 
 
@@ -103,14 +105,16 @@ KNOWN = KnownFacts(
     ({"fact": "log.torch_version", "ge": "2.9.1"}, True), ({"fact": "log.torch_version", "lt": "2.9.1"}, False),
     ({"fact": "log.trl_version", "ge": "1.16.0"}, False), ({"fact": "log.peft_version", "ge": "0.17.1"}, True),
     ({"fact": "log.vllm_version", "ge": "0.10.1"}, True), ({"fact": "log.vllm_version", "ge": "0.10.2"}, False),
-    ({"fact": "log.bf16", "is": True}, True), ({"fact": "log.driver", "lt": "470.42.01"}, None),
-    ({"not": {"fact": "log.driver", "lt": "470.42.01"}}, None), ({"fact": "log.driver", "known": False}, True),
+    ({"fact": "log.bf16", "is": True}, True), ({"fact": "log.driver", "lt": "470.42.01"}, False),
+    ({"fact": "log.driver", "lt": "470.42.01", "open": True}, None), ({"not": {"fact": "log.driver", "lt": "470.42.01"}}, True),
+    ({"not": {"fact": "log.driver", "lt": "470.42.01", "open": True}}, None), ({"fact": "log.driver", "known": False}, True),
     ({"any": [{"fact": "log.driver", "is": "1"}, {"fact": "log.bf16", "is": True}]}, True),
-    ({"all": [{"fact": "log.driver", "is": "1"}, {"fact": "log.bf16", "is": False}]}, False),
-    ({"all": [{"fact": "log.driver", "is": "1"}, {"fact": "log.bf16", "is": True}]}, None),
+    ({"all": [{"fact": "log.driver", "is": "1", "open": True}, {"fact": "log.bf16", "is": False}]}, False),
+    ({"all": [{"fact": "log.driver", "is": "1", "open": True}, {"fact": "log.bf16", "is": True}]}, None),
     ({"event": "torch-cuda-oom-22", "where": {"requested_bytes": {"ge": 2 * GIB}}}, True),
     ({"event": "torch-cuda-oom-22", "where": {"requested_bytes": {"lt": 2 * MIB}}}, False),
-    ({"kind": "host-oom"}, False),
+    ({"kind": "host-oom"}, False), ({"tells": "allocation-refused", "resource": "device"}, True), ({"resource": "host"}, False),
+    ({"tells": ["figures", "a-topic"]}, True), ({"tells": "another-topic"}, False), ({"outcome": "pressure"}, False),
 ])  # fmt: skip
 def test_conditions_are_true_false_or_unknown(when: dict[str, Any], truth: bool | None) -> None:
     assert evaluate(convert(tagged_condition(when), Condition), KNOWN).truth is truth

@@ -14,6 +14,7 @@ from script_programs import ROOT
 from oomdoctor.api.fleet.verdict import CODES, exit_code
 from oomdoctor.cli.fleet.triage import triage
 from oomdoctor.cli.fleet.verdict import verdict
+from oomdoctor.cli.runs.run import run
 from oomdoctor.triage.row import Failed, JobRow, Retry
 
 PAGE = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
@@ -46,14 +47,15 @@ def test_examples_in_yaml_can_be_read(text: str) -> None:
 
 def test_commands_have_the_options_that_are_shown() -> None:
     in_triage = click.Context(triage)
-    commands = {name: triage.get_command(in_triage, name) for name in triage.list_commands(in_triage)} | {"verdict": verdict}
+    commands = {name: triage.get_command(in_triage, name) for name in triage.list_commands(in_triage)} | {"verdict": verdict, "run": run}
     shown = re.findall(r"\boomdoctor (?:triage )?(\w+) ([^|&\n]*)", "\n".join(text for form, text in EXAMPLES if form == "sh"))
     assert len(shown) >= 5
     for name, rest in shown:
         command = commands[name]
         assert command is not None, name
         known = {option for parameter in command.params for option in parameter.opts}
-        assert {word for word in shlex.split(rest) if word.startswith("--")} <= known, name
+        own = rest.partition("-- ")[0]  # behind it stands the command that is run
+        assert {word for word in shlex.split(own) if word.startswith("--")} <= known, name
 
 
 def test_links_lead_somewhere() -> None:

@@ -17,9 +17,7 @@ KNOWN = {"fact": "x", "known": True}
 
 
 @pytest.mark.parametrize(("written", "expected"), [
-    pytest.param({"fact": "x", "known": True, "gt": 1}, {"all": [KNOWN, {"fact": "x", "gt": 1}]}, id="known and compared"),
-    pytest.param({"all": [A, {"fact": "x", "known": True, "gt": 1}]}, {"all": [A, KNOWN, {"fact": "x", "gt": 1}]}, id="in a list both stand"),
-    pytest.param({"any": [{"fact": "x", "known": True, "gt": 1}]}, {"any": [{"all": [KNOWN, {"fact": "x", "gt": 1}]}]}, id="in a choice they stay together"),
+    pytest.param({"fact": "x", "gt": 1, "open": True}, {"fact": "x", "gt": 1, "open": True}, id="a comparison whose answer may be open"),
     pytest.param({"all": [{"condition": "both"}, KNOWN]}, {"all": [A, B, KNOWN]}, id="a name in a list"),
     pytest.param({"not": {"condition": "either"}}, {"not": {"any": [A, B]}}, id="a name that is turned round"),
     pytest.param({"all": [{"all": [A, B]}, KNOWN]}, {"all": [{"all": [A, B]}, KNOWN]}, id="a list in a list stays as it is written"),
@@ -32,7 +30,9 @@ def test_stands_for(written: dict[str, Any], expected: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("written", "at", "why"), [
     pytest.param({"fact": "x", "gt": 1, "lt": 3}, "$", "one of is, lt", id="two comparisons"),
-    pytest.param({"fact": "x", "known": False, "gt": 1}, "$", "`known: true` may go with", id="unknown and compared"),
+    pytest.param({"fact": "x", "known": False, "gt": 1}, "$", "`open: true` may go with", id="unknown and compared"),
+    pytest.param({"all": [{"fact": "x", "known": True, "gt": 1}]}, "$.all[0].known", "holds of known facts only", id="known and compared"),
+    pytest.param({"fact": "x", "open": True}, "$", "`open: true` may go with", id="open, and nothing asked"),
     pytest.param({"all": [{"fact": "x", "above": 1}]}, "$.all[0].above", "unknown operator 'above'", id="an operator that does not exist"),
     pytest.param({"any": [A, {"evnt": "x"}]}, "$.any[1].evnt", "unknown word 'evnt'", id="a word that does not exist"),
     pytest.param({"condition": "both", "fact": "x"}, "$.condition", "unknown operator 'condition'", id="a name beside something else"),

@@ -63,6 +63,18 @@ def test_good_rules_load(tmp_path: Path) -> None:
     assert [path.name for path in rule_files(tmp_path)] == ["less-of-it.yaml", "too-much.yaml", "prog.yaml"]
 
 
+def test_the_head_of_a_file_counts_where_a_message_says_nothing(tmp_path: Path) -> None:
+    head = "program: prog\nkind: host-oom\ncertainty: certain\npurpose: training\ntells: [small-room]\nsignatures:\n"
+    first = "  - {id: one, literals: ['no room at all'], source: x}\n"
+    second = "  - {id: two, literals: ['no room here'], source: x, kind: device-oom, program: other, tells: []}\n"
+    row = "  - {setting: [prog_batch], value: int, like: 4, source: x}\n"
+    path = write(tmp_path / "prog.yaml", head + first + second + row)
+    said = [(one.program, one.record.kind, one.record.certainty, one.record.purpose, one.record.tells) for one in load_signatures(path)]
+    assert said[0] == ("prog", "host-oom", "certain", "training", ["small-room"])
+    assert said[1] == ("other", "device-oom", "certain", "training", [])
+    assert said[2] == ("prog", "context", "certain", "training", ["small-room"])
+
+
 def test_an_empty_folder_has_no_rules(tmp_path: Path) -> None:
     loaded = load_rules(tmp_path)
     assert (loaded.signatures, loaded.problems, loaded.fixes, loaded.sources) == ((), (), (), ())
@@ -70,7 +82,7 @@ def test_an_empty_folder_has_no_rules(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("old", "new", "line", "column", "says"), [
     pytest.param("    certainty: certain", "    certanty: certain", 5, 5, "unknown key 'certanty'; allowed here: id, kind, certainty", id="a key with a slip"),
-    pytest.param("program: prog", "program: prog\nversion: 3", 2, 1, "unknown key 'version'; allowed here: program, purpose, signatures", id="a key at the top"),
+    pytest.param("program: prog", "program: prog\nversion: 3", 2, 1, "unknown key 'version'; allowed here: program, kind, certainty, purpose, tells, signatures", id="a key at the top"),
     pytest.param("        why: 'another", "        because: 'x'\n        why: 'another", 14, 9, "unknown key 'because'; allowed here: text, why", id="a key deep inside"),
     pytest.param("kind: host-oom", "kind: ram-oom", 4, 11, "ram-oom", id="a kind that does not exist"),
     pytest.param("id: prog-no-room", "id: Prog No Room", 3, 9, "matching regex", id="an id with blanks"),

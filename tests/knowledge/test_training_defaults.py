@@ -59,7 +59,7 @@ def each(run: Setup) -> float:
     pytest.param("ms-swift", None, {}, 1, 2 + 2 + 4, id="ms-swift keeps the type of config.json"),
     pytest.param("ms-swift", None, {"weights": "fp32"}, 1, 4 + 4 + 8, id="or what torch_dtype says"),
     pytest.param("unsloth", None, {}, 1, 2 + 2 + 2, id="Unsloth has states of 8 bit"),
-    pytest.param("torchtune", None, {}, 1, 2 + 2 + 4, id="torchtune is all bf16"),
+    pytest.param("torchtune", None, {"optimizer": "adamw"}, 1, 2 + 2 + 4, id="torchtune is all bf16"),
     pytest.param("torchtune", None, {"fsdp": True, "fsdp_version": 2}, 4, (2 + 2 + 4) / 4, id="torchtune under FSDP2"),
     pytest.param("megatron-lm", None, {}, 8, 2 + 4 + 12, id="Megatron has fp32 gradients and masters"),
     pytest.param("megatron-lm", None, {"shards_states": True}, 8, 6 + 12 / 8, id="Megatron's distributed optimizer"),
@@ -142,8 +142,8 @@ def test_releases_of_accelerate_that_widen_a_frozen_base(accelerate: str, base: 
     pytest.param("unsloth", None, {}, ("full", True, 4, 2048), id="Unsloth"),
     pytest.param("torchtune", None, {}, ("full", False, 2, 2048), id="torchtune"),
     pytest.param("megatron-lm", None, {}, ("none", False, 1, 2048), id="Megatron; batch and length must be given"),
-    pytest.param("torchtitan", None, {}, ("selective", True, 8, 2048), id="torchtitan"),
-    pytest.param("torchtitan", "0.2.2", {}, ("selective", False, 8, 2048), id="torchtitan before its loss was chunked"),
+    pytest.param("torchtitan", None, {}, ("selective", False, 8, 2048), id="torchtitan"),
+    pytest.param("torchtitan", "0.3.0", {}, ("selective", True, 8, 2048), id="torchtitan since its loss is chunked"),
 ])  # fmt: skip
 def test_what_else_decides(framework: str, version: str | None, settings: dict[str, Any], expected: tuple[object, ...]) -> None:
     run = made(framework, 1, version, **settings)
@@ -157,6 +157,42 @@ def test_every_row_that_can_hold_without_a_version_is_open_at_its_end() -> None:
             rows = [] if name == "release" else getattr(record.defaults, name)
             anywhere = [row for row in rows if not row.methods and not row.engines]
             assert not anywhere or any(row.until is None for row in anywhere), (record.framework, name)
+
+
+@pytest.mark.parametrize(("cards", "finetuning", "optimizer"), [
+    pytest.param(1, "full", "adamw-8bit-in-backward", id="all weights on one card"),
+    pytest.param(1, "lora", "adamw-fused", id="adapters on one card"),
+    pytest.param(4, "full", "adamw-fused", id="all weights on several"),
+])  # fmt: skip
+def test_a_default_can_depend_on_what_is_trained(cards: int, finetuning: str, optimizer: str) -> None:
+    assert made("torchtune", cards, finetuning=finetuning).optimizer.name == optimizer
+
+
+@pytest.mark.parametrize(("framework", "packed", "checkpointing"), [
+    pytest.param("transformers", True, "full", id="peft turns it on for packed models"),
+    pytest.param("transformers", False, "none", id="a Trainer leaves it off"),
+    pytest.param("axolotl", True, "none", id="Axolotl passes its own setting to peft"),
+    pytest.param("nobody", True, "full", id="an unknown framework, packed"),
+    pytest.param("nobody", False, "full", id="an unknown framework"),
+])  # fmt: skip
+def test_checkpointing_as_people_run(framework: str, packed: bool, checkpointing: str) -> None:
+    assert made(framework, finetuning="qlora" if packed else "lora").checkpointing == checkpointing
+
+
+@pytest.mark.parametrize(("framework", "version", "targets"), [
+    pytest.param("transformers", None, "q v", id="what peft takes for the usual families"),
+    pytest.param("trl", None, "q v", id="TRL leaves it to peft"),
+    pytest.param("litgpt", None, "q v", id="LitGPT"),
+    pytest.param("ms-swift", "2.6.1", "q k v", id="the attention projections of ms-swift 2"),
+    pytest.param("ms-swift", None, "q k v o gate up down", id="every linear layer since ms-swift 3"),
+    pytest.param("llamafactory", None, "q k v o gate up down", id="LLaMA-Factory"),
+    pytest.param("torchtune", None, "q v o gate up down", id="torchtune"),
+    pytest.param("nobody", None, "q k v o gate up down", id="an unknown framework"),
+])  # fmt: skip
+def test_what_gets_adapters(framework: str, version: str | None, targets: str) -> None:
+    adapters_ = made(framework, version=version, finetuning="lora").adapters
+    assert adapters_ is not None
+    assert adapters_.targets == frozenset(targets.split())
 
 
 def test_the_page_of_the_documents_is_made_of_the_rules(bless: bool) -> None:

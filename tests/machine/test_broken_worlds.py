@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -250,7 +251,7 @@ def test_an_interpreter_that_is_not_there() -> None:
 
 
 def test_noise_around_the_answer_does_no_harm(tmp_path: Path) -> None:
-    path = script(tmp_path, f"head -c 300000 /dev/zero; echo; echo 'module load ok'; exec {sys.executable} \"$@\"")
+    path = script(tmp_path, f"head -c 300000 /dev/zero; echo; echo 'module load ok'; exec {shlex.quote(sys.executable)} \"$@\"")
     answer = start_probe(path, ENVIRON, 30.0).answer
     assert answer is not None and answer.python is not None
     assert answer.python.version == ".".join(map(str, sys.version_info[:3]))

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from builtin_rule_set import builtin_rule_set
 
-from oomdoctor.api import pipeline
+from oomdoctor.api.examples import diagnose_example
 from oomdoctor.case.environment import Environment
 from oomdoctor.configs.readers.read import read_config
 from oomdoctor.configs.resolve import resolve_config
@@ -34,7 +34,7 @@ def of_logs() -> frozenset[str]:
     for _, problem in builtin_rule_set().problems:
         for example in (*problem.examples, *problem.near_misses):
             if example.environment is None and example.snapshot is None:
-                case = pipeline.diagnose_logs(["example.log"], load_pack(), text=example.log.encode()).case
+                case = diagnose_example(example, load_pack()).case
                 settings = case.training.facts() if case.training is not None else {}
                 known = facts(case.incidents, case.verdict, {**case.facts, **settings})
                 out |= {*known, *host_memory(case.events, known), *serving_share(known, None)}

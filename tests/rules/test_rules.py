@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 import yaml
 from builtin_rule_set import builtin_rule_set
+from msgspec import Struct
 
-from oomdoctor.api.examples import check_change, check_computation, check_evidence, check_holding, check_problem, check_signature
-from oomdoctor.api.pipeline import diagnose_logs
+from oomdoctor.api.examples import (
+    check_change,
+    check_computation,
+    check_evidence,
+    check_holding,
+    check_problem,
+    check_signature,
+    diagnose_example,
+)
+from oomdoctor.case.event import STATEMENTS
 from oomdoctor.knowledge.lint import lint_rules
 from oomdoctor.knowledge.load import rule_files
 from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
 from oomdoctor.knowledge.pattern import expand
 from oomdoctor.knowledge.records.change import ChangeRecord
+from oomdoctor.knowledge.records.condition import EventCondition
 from oomdoctor.knowledge.records.evidence import ComputationRecord, HoldingRecord
+from oomdoctor.knowledge.records.problem import CaseExample
 from oomdoctor.knowledge.records.signature import SignatureRecord
 from oomdoctor.knowledge.rule_set import LoadedSignature
 from oomdoctor.knowledge.yaml_file import read_yaml
@@ -81,13 +94,61 @@ def test_a_change_means_what_its_examples_say(change: ChangeRecord) -> None:
 def test_a_message_of_a_failure_has_a_meaning(record: SignatureRecord) -> None:
     """Whoever adds a message names it in a problem too: "memory ran out" without a finding leaves the reader alone."""
     for example in record.examples:
-        result = diagnose_logs(["example.log"], pack(), text=example.text.encode())
-        assert result.findings or not result.case.incidents, f"no problem explains {example.text!r}: add {record.id} to an event list"
+        observed = {record.id: example.fields} if record.says is not None else {}
+        result = diagnose_example(CaseExample(name=record.id, log="" if observed else example.text, observed=observed), pack())
+        named = result.case.verdict.reason in ("other-error", "unknown-memory-error")  # the headline says all that is known
+        assert result.findings or named or not result.case.incidents, (
+            f"no problem explains {example.text!r}: add {record.id} to an event list"
+        )
 
 
 def test_no_rule_is_too_eager_too_slow_or_without_proof() -> None:
     healthy = (ROOT / "healthy.txt").read_text(encoding="utf-8").splitlines()
     assert [f"{issue.id}: {issue.why}" for issue in lint_rules(builtin_rule_set(), healthy, expand)] == []
+
+
+def test_what_messages_tell_is_asked_for_and_what_is_asked_for_is_told() -> None:
+    told = {topic for loaded in builtin_rule_set().signatures for topic in loaded.record.tells}
+    asked = {topic for when in conditions() for topic in listed(when.tells)}
+    topics = set(builtin_rule_set().topics)
+    assert told - set(STATEMENTS) == topics and topics <= asked
+
+
+def test_a_rule_that_asks_for_one_message_says_why() -> None:
+    ids = [name for when in conditions() for name in listed(when.event)]
+    lines = [line for path in rule_files(ROOT) if not {"signatures", "bugs"} & set(path.parts) for line in reasons(path)]
+    assert 0 < len(ids) <= 60
+    assert [line for line in lines if "#" not in line] == []
+
+
+def conditions() -> Iterator[EventCondition]:
+    """Yield what all rules ask of events."""
+    rules = builtin_rule_set()
+    written: list[object] = [rules.problems, rules.evidence, rules.fixes, rules.checks, rules.changes, rules.frameworks]
+    while written:
+        value = written.pop()
+        if isinstance(value, EventCondition):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            written.extend(value)
+        elif isinstance(value, dict):
+            written.extend(value.values())
+        elif isinstance(value, Struct):
+            written.extend(getattr(value, name) for name in value.__struct_fields__)
+
+
+def listed(names: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    return () if names is None else (names,) if isinstance(names, str) else names
+
+
+def reasons(path: Path) -> list[str]:
+    """Return each line of a file that asks for a message by its id, behind the line above it."""
+    lines = ["", *path.read_text(encoding="utf-8").splitlines()]
+    return [
+        f"{above.strip() if above.strip().startswith('#') else ''} {line}"
+        for above, line in zip(lines, lines[1:])
+        if re.search(r"[{ -]event: ", line)
+    ]
 
 
 def test_every_family_that_a_rule_names_exists() -> None:

@@ -30,7 +30,18 @@ signatures:
     near_misses:
       - text: 'farm: card is full is printed without sizes'
         why: no size
+    tells: [farm-quota]
   - {setting: [farm_batch], value: int, like: 4, source: farm}
+""",
+    "observations/farm.yaml": """\
+program: farm recorder
+signatures:
+  - id: farm-was-full
+    kind: device-oom
+    certainty: certain
+    says: {en: 'The farm was full[ at {farm_bytes}].', zh: '农场已满[：{farm_bytes}]。'}
+    examples: [{fields: {farm_bytes: 2147483648}}]
+    source: farm recorder
 """,
     "problems/farm/farm-quota.yaml": """\
 id: farm-quota
@@ -41,12 +52,12 @@ title: {en: 'The quota of {event.queue} is used up', zh: 队列的配额用完�
 when:
   all:
     - {condition: farm-failed}
-    - {fact: event.requested_bytes, known: true, gt: 1 GiB}
+    - {fact: event.requested_bytes, gt: 1 GiB}
     - {fact: incident.kind, is: device-oom}
     - {fact: training.micro_batch, known: false}
-    - {program: farm, kind: device-oom}
+    - {program: farm, kind: device-oom, tells: farm-quota, resource: device, outcome: failure}
     - {event: farm-card-full, where: {queue: {is: night}}}
-    - not: {fact: log.farm_batch, gt: 8}
+    - not: {fact: log.farm_batch, gt: 8, open: true}
 why: {en: 'The queue had no room for {event.requested_bytes}.', zh: 队列没有空间了。}
 fixes: [farm-raise-quota]
 silences: [farm-other]
@@ -55,6 +66,7 @@ examples:
   - {name: the message, log: 'farm: card is full: 2.00 wanted, night', expect: unknown}
 near_misses:
   - {name: another queue, log: 'farm: card is full: 2.00 wanted, noon', expect: none}
+  - {name: it was seen, observed: {farm-was-full: {farm_bytes: 5}}, expect: none}
 """,
     "problems/farm/farm-other.yaml": """\
 id: farm-other
@@ -123,11 +135,13 @@ fields:
   - {id: python, heading: Python, fact: python}
 """,
     "forms/sheets/farm-sheet.yaml": "id: farm-sheet\nsource: farm\nlines:\n  - [Driver, driver]\n",
+    "topics.yaml": "topics:\n  farm-quota: The quota of a queue is used up.\n",
     "healthy.txt": "farm: all cards are free\n",
     "tables/variables.csv": "name,group,source\nFARM_*,memory,docs\n",
     "tables/packages.csv": "name,why,source\ntorch,runs it,PyPI\n",
     "tables/cuda_minimum.csv": "cuda,driver,source\n12.1,530.30,notes\n",
 }  # fmt: skip
+OBSERVATION = "observations/farm.yaml"
 SIGNATURE, PROBLEM, FIX = "signatures/farm.yaml", "problems/farm/farm-quota.yaml", "fixes/farm-raise-quota.yaml"
 CHANGE, FORM, SHEET = "changes/farm.yaml", "forms/farm.yaml", "forms/sheets/farm-sheet.yaml"
 SERVER = "servers/farm.yaml"
@@ -157,7 +171,7 @@ def test_without_a_mistake_there_is_no_complaint(tmp_path: Path) -> None:
 
 
 NAMES = [
-    pytest.param(PROBLEM, "event.requested_bytes, known", "event.requsted_bytes, known", 9, "event.requested_bytes", id="a fact of a message"),
+    pytest.param(PROBLEM, "event.requested_bytes, gt", "event.requsted_bytes, gt", 9, "event.requested_bytes", id="a fact of a message"),
     pytest.param(PROBLEM, "fact: log.farm_batch", "fact: log.farm_bach", 14, "log.farm_batch", id="a fact of the log"),
     pytest.param(PROBLEM, "training.micro_batch", "training.mico_batch", 11, "training.micro_batch", id="a fact of the settings"),
     pytest.param(PROBLEM, "training.micro_batch", "derived.unalocated_share", 11, "derived.unallocated_share", id="a figure that follows"),
@@ -167,6 +181,11 @@ NAMES = [
     pytest.param(PROBLEM, "condition: farm-failed", "condition: farm-faild", 8, "farm-failed", id="a named condition"),
     pytest.param(PROBLEM, "program: farm", "program: fram", 12, "farm", id="a program"),
     pytest.param(PROBLEM, "kind: device-oom", "kind: device-oon", 12, "device-oom", id="a kind of event"),
+    pytest.param(PROBLEM, "tells: farm-quota", "tells: farm-qouta", 12, "farm-quota", id="a topic that a rule asks for"),
+    pytest.param(PROBLEM, "tells: farm-quota", "tells: allocation-refusd", 12, "allocation-refused", id="a statement"),
+    pytest.param(PROBLEM, "resource: device", "resource: devise", 12, "device", id="whose memory"),
+    pytest.param(PROBLEM, "outcome: failure", "outcome: failur", 12, "failure", id="an outcome"),
+    pytest.param(SIGNATURE, "tells: [farm-quota]", "tells: [farm-qota]", 17, "farm-quota", id="a topic that a message tells"),
     pytest.param(PROBLEM, "event: farm-card-full", "event: farm-card-ful", 13, "farm-card-full", id="an event"),
     pytest.param(PROBLEM, "where: {queue", "where: {que", 13, "queue", id="a field of an event"),
     pytest.param(PROBLEM, "fixes: [farm-raise-quota]", "fixes: [farm-rise-quota]", 16, "farm-raise-quota", id="a fix"),
@@ -180,7 +199,10 @@ NAMES = [
     pytest.param(SIGNATURE, "kind: device-oom", "kind: devce-oom", 4, "device-oom", id="the kind of a message"),
     pytest.param(SIGNATURE, "unit: {requested_bytes: GiB}", "unit: {requested_bytes: GB}", 8, "GiB", id="a unit"),
     pytest.param(SIGNATURE, "unit: {requested_bytes", "unit: {requested_byte", 8, "requested_bytes", id="the field of a unit"),
-    pytest.param(SIGNATURE, "like: 4", "lik: 4", 17, "like", id="a key in the row of a setting"),
+    pytest.param(SIGNATURE, "like: 4", "lik: 4", 18, "like", id="a key in the row of a setting"),
+    pytest.param(OBSERVATION, "at {farm_bytes}", "at {farm_byte}", 6, "farm_bytes", id="a field in a quote"),
+    pytest.param(PROBLEM, "{farm-was-full:", "{farm-was-ful:", 23, "farm-was-full", id="what an example observes"),
+    pytest.param(PROBLEM, "{farm_bytes: 5}", "{farm_byts: 5}", 23, "farm_bytes", id="a field of what an example observes"),
     pytest.param(FIX, "framework: farm", "framework: fram", 5, "farm", id="a framework"),
     pytest.param(FIX, "sets: micro_batch", "sets: mico_batch", 5, "micro_batch", id="a setting that a fix sets"),
     pytest.param(FIX, "problems: [farm-quota]", "problems: [farm-quotas]", 10, "farm-quota", id="a problem for which advice is wrong"),
@@ -211,6 +233,7 @@ def test_a_misspelt_name_is_refused_with_the_name_that_was_meant(
 
 
 @pytest.mark.parametrize(("file", "old", "new", "line", "says"), [
+    pytest.param(OBSERVATION, "    source: farm", "    literals: [farm was full]\n    source: farm", 3, "is not printed", id="a literal of what is seen"),
     pytest.param(PROBLEM, "claim: '1'", "claim: '7'", 18, "unknown claim of farm-docs '7'", id="a claim that its source does not make"),
     pytest.param(PROBLEM, "cause: quota-used-up", "cause: quota-used-up\ncause: x", 3, "'cause' stands here twice", id="a key twice"),
     pytest.param(PROBLEM, ", zh: 队列没有空间了。", "", 15, "missing required field `zh`", id="a language that is missing"),
@@ -225,7 +248,7 @@ def test_a_misspelt_name_is_refused_with_the_name_that_was_meant(
     pytest.param(SIGNATURE, "requested_bytes: 2147483648", "requested_bytes: 2", 13, "expected 2, found [2147483648]", id="a figure that is not found"),
     pytest.param(SIGNATURE, "is full is printed without sizes", "is full: 3.00 wanted, noon", 15, "fires on a near miss", id="a near miss that is recognised"),
     pytest.param(SIGNATURE, "since: '1.2'", "since: soon", 9, "'soon' is no version", id="the version of a message"),
-    pytest.param(SIGNATURE, "value: int", "value: itn", 17, "does not recognise its example", id="the values of a setting"),
+    pytest.param(SIGNATURE, "value: int", "value: itn", 18, "does not recognise its example", id="the values of a setting"),
     pytest.param(FIX, "since: '1.2'", "since: '1.x'", 5, "'1.x' is no version", id="the version of a key"),
     pytest.param(SERVER, "since: '1.2'", "since: soon", 8, "'soon' is no version", id="the version of a default"),
     pytest.param(SERVER, ", {value: 2048, source: docs}]", "]", 7, "holds for every card", id="defaults that leave cards out"),
@@ -264,6 +287,7 @@ def test_a_pack_of_ones_own_that_means_harm_is_refused(text: str, says: str, tmp
     file = tmp_path / "pack" / "signatures" / "farm.yaml"
     file.parent.mkdir(parents=True)
     file.write_text(text, encoding="utf-8")
+    (tmp_path / "pack" / "topics.yaml").write_text(FILES["topics.yaml"], encoding="utf-8")
     with pytest.raises(RuleError) as raised:
         load_pack(cache=str(tmp_path / "cache"), over=str(tmp_path / "pack"))
     assert raised.value.path == str(file) and says in raised.value.why and "\n" not in raised.value.why

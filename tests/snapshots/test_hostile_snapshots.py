@@ -22,7 +22,8 @@ from oomdoctor.api.runs.snapshot import snapshot
 from oomdoctor.errors import UsageError
 from oomdoctor.machine.probe.isolated_process import CAN_FORK
 from oomdoctor.snapshots.forms.file import read_file
-from oomdoctor.snapshots.opcodes import NotReadable
+from oomdoctor.snapshots.forms.packed import Bounded, plain_source
+from oomdoctor.snapshots.opcodes import NotReadable, UnpacksTooFar
 from oomdoctor.snapshots.read import NotASnapshot
 
 _MANY = 200_000
@@ -120,6 +121,19 @@ def test_a_small_file_that_keeps_the_processor_busy_ends_by_what_it_takes(tmp_pa
     file = tmp_path / "made"
     file.write_bytes(gzip.compress(_START + b"}" + b"q\0" * (15 << 20)))
     assert "takes longer than a snapshot of its size" in answered(file)
+
+
+def test_a_large_bomb_ends_where_a_small_one_does(tmp_path: Path) -> None:
+    """It is no snapshot that was cut off, either: nothing of it is told."""
+    file = tmp_path / "made"
+    entry = b"}(" + _text("action") + _text("snapshot") + b"u"
+    file.write_bytes(gzip.compress(_START + b"}(" + _text("segments") + b"]" + _text("device_traces") + b"](](" + entry * 8_000_000, 1))
+    assert "unpacks to more than 32 MiB" in answered(file)
+    with open(file, "rb") as packed:
+        source = Bounded(plain_source(packed, [])[0], packed)
+        with pytest.raises(UnpacksTooFar):
+            list(iter(lambda: source.read(1 << 16), b""))
+        assert packed.tell() < file.stat().st_size / 2
 
 
 def answered(file: Path) -> str:

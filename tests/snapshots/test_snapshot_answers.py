@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -138,9 +140,80 @@ def test_the_page_is_whole_small_and_without_scripts(tmp_path: Path, program: Pr
     assert "default-src 'none'" in page
 
 
+def said_of(tmp_path: Path, data: bytes, *options: str) -> tuple[int, str]:
+    """Return how the command ended for a file, and what it said, on one line."""
+    (tmp_path / "made").write_bytes(data)
+    done = CliRunner(env={"COLUMNS": "100"}).invoke(cli, ["snapshot", str(tmp_path / "made"), *options])
+    return done.exit_code, re.sub(r"\s+", " ", done.output)
+
+
+def changed(program: Program, change: Callable[[dict[str, Any]], None]) -> bytes:
+    value = pickle.loads(pickled(program))  # noqa: S301 - made here
+    change(value)
+    return pickle.dumps(value, protocol=4)
+
+
+@pytest.mark.parametrize(("lang", "says"), [("en", "whether a request failed is not known"), ("zh", "是否有申请失败，无从得知")])
+def test_of_a_file_that_is_cut_off_nobody_says_that_nothing_failed(tmp_path: Path, lang: str, says: str) -> None:
+    data = pickled(leaking())
+    status, said = said_of(tmp_path, data[: len(data) * 4 // 5], "--lang", lang)
+    assert (status, says in said) == (2, True)
+    assert "No request failed" not in said
+    assert "没有失败的申请" not in said
+    assert said_of(tmp_path, data, "--lang", lang)[0] == 1
+
+
+def test_a_file_that_is_whole_ends_well(tmp_path: Path) -> None:
+    status, said = said_of(tmp_path, pickled(training()))
+    assert (status, "No request failed" in said) == (0, True)
+
+
+def test_what_was_asked_for_and_what_was_allocated_have_names_of_their_own(tmp_path: Path) -> None:
+    def blocks_are_larger(value: dict[str, Any]) -> None:
+        for segment in value["segments"]:
+            for block in segment["blocks"]:
+                block["requested_size"] -= 512 if block["state"] == "active_allocated" else 0
+
+    data = changed(without_history(), blocks_are_larger)
+    end = json.loads(said_of(tmp_path, data, "--format", "json", "--exit-zero")[1])["devices"][0]["end"]
+    assert end["requested_bytes"] < end["allocated_bytes"]
+    _, said = said_of(tmp_path, data, "--exit-zero")
+    sizes = re.search(r"peak (.*?) in use.* (\S+ \S+) in use at the end, (\S+ \S+) allocated", said)
+    assert sizes is not None
+    assert sizes[1] == sizes[2]
+
+
+def test_lines_of_blocks_are_told_without_a_history(tmp_path: Path) -> None:
+    _, said = said_of(tmp_path, changed(leaking(), lambda value: value["device_traces"][0].clear()), "--exit-zero")
+    assert "app/scores.py:52:add" in said
+    assert "what happened before is not known" in said
+    assert "who holds what" not in said
+
+
+def test_a_device_whose_trace_does_not_fit_was_read(tmp_path: Path) -> None:
+    def is_smaller(value: dict[str, Any]) -> None:
+        value["segments"] = [segment for segment in value["segments"] if segment["segment_type"] == "none"]
+
+    _, said = said_of(tmp_path, changed(leaking(), is_smaller), "--exit-zero")
+    assert "device 0: the trace and the saved state do not fit each other" in said
+    assert "was not read" not in said
+
+
+def test_a_number_and_a_colour_mean_one_thing_on_a_page(tmp_path: Path) -> None:
+    page = answer(tmp_path, "--format", "html", run=leaking())
+    entry = r'<li><svg class="key"[^>]*><rect class="([^"]+)"[^>]*/><text[^>]*>(\d+)</text></svg>([^<]+)'
+    meant: dict[str, set[tuple[str, str]]] = {}
+    for hue, number, label in re.findall(entry, page):
+        meant.setdefault(label.strip(), set()).add((hue, number))
+    assert len(meant) > 3
+    assert [label for label, signs in meant.items() if len(signs) > 1] == []
+    assert len({sign for signs in meant.values() for sign in signs}) == len(meant)
+    assert '<table class="legend">' not in page
+
+
 def test_drawings_hold_what_was_there(tmp_path: Path) -> None:
     page = answer(tmp_path, "--format", "html", run=leaking())
-    over_time, _, where = re.findall(r'<svg class="chart" .*?</svg>', page, re.S)
+    over_time, where = re.findall(r'<svg class="chart" .*?</svg>', page, re.S)
     assert "out of memory" in over_time
     assert over_time.count('class="step"') == 9
     assert "<title>app/scores.py:52:add (use unknown): 540.00 MiB</title>" in over_time

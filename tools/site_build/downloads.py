@@ -58,11 +58,19 @@ def fetch(locked: Locked, cache: Path) -> Path:
     return path
 
 
+def _extract(archive: tarfile.TarFile, folder: Path) -> None:
+    """Unpack an archive whose sum is known; the filter came with Python 3.10.12 and 3.11.4."""
+    if hasattr(tarfile, "data_filter"):
+        archive.extractall(folder, filter="data")
+    else:
+        archive.extractall(folder)
+
+
 def unpack(path: Path, folder: Path) -> Path:
     """Unpack a package of npm or a wheel; return the folder with its files."""
     if path.name.endswith(".tgz"):
         with tarfile.open(path) as archive:
-            archive.extractall(folder, filter="data")
+            _extract(archive, folder)
         return folder / "package"
     with zipfile.ZipFile(path) as archive:
         archive.extractall(folder)

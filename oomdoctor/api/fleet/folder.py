@@ -18,6 +18,7 @@ from oomdoctor.case.text import Text
 from oomdoctor.comparing.several_runs import name_runs, verdict_of_runs
 from oomdoctor.ingest.runs import group_by_run
 from oomdoctor.ingest.sources import MissingSource
+from oomdoctor.judging.verdict import verdict_of_a_part
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.layout import LAYOUTS
 from oomdoctor.machine.match_log import MachineSource
@@ -27,7 +28,6 @@ from oomdoctor.triage.log_file import MEMBER, LogFile, PlacedFile
 from oomdoctor.triage.placing import PLAIN, Layouts
 from oomdoctor.triage.row import JobRow
 from oomdoctor.triage.work import Worker
-from oomdoctor.verdicts import verdict_of_a_part
 
 _JUDGED = 24
 """Up to so many failures each gets findings of its own; of more, the first of each group."""
@@ -94,7 +94,7 @@ def _jobs(paths: Sequence[str], present: frozenset[str], worker: Worker, pack: P
 def _judged(name: str, job: Job, worker: Worker, *, is_apart: bool) -> _Judged:
     row, outcome = worker.judged(job)
     first = outcome.incidents[0] if outcome.incidents else None
-    is_echo = first is not None and row.memory_failure == "no" and first.kind is Kind.CONSEQUENCE
+    is_echo = first is not None and row.memory_failure == "no" and first.kind in (Kind.CONSEQUENCE, Kind.OTHER_ERROR)
     incident = None if first is None or is_echo else replace(first, root=replace(first.root, rank=row.first_rank))
     error = outcome.error or (first.root.text if first is not None else None) if incident is None else None
     is_whole = row.memory_failure != "unread" and not row.unreadable

@@ -9,6 +9,7 @@ from oomdoctor.api.fleet.stores import last_store, remember, store_of
 from oomdoctor.api.fleet.triage import TriageResult
 from oomdoctor.errors import UsageError
 from oomdoctor.triage.groups import summarise
+from oomdoctor.triage.store.damage import find_damage, note_held, told_to_readers
 from oomdoctor.triage.store.known import forget_known
 from oomdoctor.triage.store.known_groups import note_groups
 from oomdoctor.triage.store.lock import alone
@@ -28,6 +29,7 @@ def merge(stores: Sequence[str], *, into: str | None = None) -> TriageResult:
         for store, folder in zip(stores, folders)
         if (unfinished := Parts(folder).unfinished())
     ]
+    problems += [line for store in stores for line in told_to_readers(store)]
     kept_in = into or (stores[0] if len(stores) == 1 else store_of(stores))
     folder = os.path.join(kept_in, "parts")
     try:
@@ -36,6 +38,8 @@ def merge(stores: Sequence[str], *, into: str | None = None) -> TriageResult:
             if len(stores) > 1 or into is not None:
                 forget_known(folder)
                 merge_parts([folder, *folders], folder)
+            if not find_damage(kept_in):
+                note_held(kept_in)
             fleet = summarise(Parts(folder).rows())
             known = note_groups(kept_in, fleet)
     except OSError as why:

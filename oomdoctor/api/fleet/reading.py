@@ -18,10 +18,14 @@ from oomdoctor.triage.engines.part_work import Task
 from oomdoctor.triage.groups import Fleet, summarise
 from oomdoctor.triage.listing import list_named
 from oomdoctor.triage.placing import Layouts
-from oomdoctor.triage.scheduler.records import keep_records
+from oomdoctor.triage.real_paths import real_paths
+from oomdoctor.triage.scheduler.records import Records, keep_records
 from oomdoctor.triage.store.changes import PathsDigest, digest_of_file
-from oomdoctor.triage.store.known import Known, forget_known, keep_known
-from oomdoctor.triage.store.parts import PARTS, Parts
+from oomdoctor.triage.store.damage import find_damage, note_held, told_of_repair
+from oomdoctor.triage.store.expiry import expire
+from oomdoctor.triage.store.known import Known, digest_of_parts, forget_known, keep_known
+from oomdoctor.triage.store.parts import ALL_PARTS, PARTS, Parts
+from oomdoctor.triage.store.unlogged import keep_unlogged
 from oomdoctor.triage.work import Redact
 
 
@@ -41,12 +45,14 @@ def read_logs(
     address: str | None,
     refresh: bool,
     shard: tuple[int, int] | None,
+    expires: int | None,
     progress: Callable[[int, int], None] | None,
-) -> tuple[int, Known]:
-    """Bring all parts in a folder up to date; return how many families were read, and what all parts come to.
+) -> tuple[int, Known, list[str]]:
+    """Bring all parts in a folder up to date; return how many families were read, what all parts come to, and what was damaged.
 
     The state that is kept is that which was listed: what changes later is met by the next run. It is kept where the logs are walked to
-    (`is_walked`), and names what rows depend on beside them (`depends_on`). The rest is what `triage` was asked for.
+    (`is_walked`), and names what rows depend on beside them (`depends_on`). Rows of jobs that ended before
+    `expires` are dropped. The rest is what `triage` was asked for.
     """
     if engine == "local":
         local.prepare(jobs)
@@ -55,12 +61,17 @@ def read_logs(
     pack = load_pack(over=rules)
     layouts = Layouts(list(pack.records(LAYOUTS)))
     parts = Parts(folder)
-    chosen_parts = None if shard is None else range(shard[0], PARTS, shard[1])
-    named = chain(paths, read_paths(files_from) if files_from is not None else ())
+    chosen_parts = range(PARTS) if shard is None else range(shard[0], PARTS, shard[1])
+    store = os.path.dirname(folder)
+    damaged = find_damage(store, ALL_PARTS if shard is None else chosen_parts)
+    named = chain(paths, real_paths(read_paths(files_from)) if files_from is not None else ())
     listing = list_named(named, None if digest is None else digest.add)
     count, numbers = parts.write_lists((placed for listed in listing for placed in layouts.place(listed)), chosen_parts)
     if not count and shard is None:
         raise UsageError("there are no logs at these paths")
+    for part in damaged:
+        if part.number not in numbers:
+            parts.mend(part.number)
     kept, problems = _records(records, folder, "" if shard is None else f"-{shard[0]}-of-{shard[1]}")
     task = Task(
         folder=folder,
@@ -84,13 +95,21 @@ def read_logs(
         done, read = done + finished.files, read + finished.read
         if progress is not None:
             progress(done, count)
+    if kept is not None and (shard is None or shard[0] == 0):  # all shards are told the same
+        keep_unlogged(parts, Records(kept), tool=__version__, rules=task.rules_version)
+    if expires is not None and shard is None:
+        expire(parts, expires)
     if left:
         problems.append(f"parts not finished: {len(left)}; run it again ({left[0]})")
     fleet = summarise(parts.rows()) if shard is None else Fleet()
-    whole = Known("" if digest is None else f"{digest.text} {depends_on}", count, fleet, tuple(problems))
-    if shard is None and digest is not None and not left:
-        keep_known(folder, whole)
-    return read, whole
+    state = "" if digest is None else f"{digest.text} {depends_on}"
+    whole = Known(state, digest_of_parts(folder) if shard is None else "", count, fleet, tuple(problems))
+    repaired = told_of_repair(store, damaged)
+    if shard is None:
+        note_held(store)
+        if digest is not None and not left:
+            keep_known(folder, whole)
+    return read, whole, repaired
 
 
 def _records(paths: Sequence[str], folder: str, shard: str) -> tuple[str | None, list[str]]:

@@ -16,8 +16,9 @@ from oomdoctor.errors import UsageError
 from oomdoctor.triage.groups import Fleet, Group, summarise
 from oomdoctor.triage.log_file import MEMBER
 from oomdoctor.triage.row import JobRow
-from oomdoctor.triage.store.known_groups import KnownGroups, known_groups
+from oomdoctor.triage.store.known_groups import KnownGroups, known_groups, last_run
 from oomdoctor.triage.store.parts import Parts
+from oomdoctor.triage.window import ALL, TimeWindow
 
 _MOST_GROUPS = 200
 _MOST_JOBS = 1000
@@ -34,6 +35,10 @@ class GroupShown(Struct, frozen=True, kw_only=True):
     jobs: tuple[JobRow, ...]
     diagnosis: Diagnosis | None
     """Of the job that stands for the group; None where its log is not there any more, or lies inside another file."""
+    store: str = ""
+    """The folder of the triage that it is of."""
+    ended: int | None = None
+    """When that ended, in seconds since 1970."""
 
 
 class FleetShown(Struct, frozen=True, kw_only=True):
@@ -44,28 +49,28 @@ class FleetShown(Struct, frozen=True, kw_only=True):
     groups: tuple[GroupShown, ...]
 
 
-def show_group(store: str, number: int, *, rules: str | None = None) -> GroupShown:
-    """Return the group of a number. Raise UsageError where the store has no such group."""
+def show_group(store: str, number: int, *, window: TimeWindow = ALL, rules: str | None = None) -> GroupShown:
+    """Return the group of a number, as those of a window are numbered. Raise UsageError where the store has no such group."""
     parts = Parts(os.path.join(store, "parts"))
-    fleet = summarise(parts.rows())
+    fleet = summarise(parts.rows(window), window)
     if not 1 <= number <= len(fleet.groups):
         raise UsageError(f"there is no group {number}: the triage in {store} has {len(fleet.groups)}")
-    (shown,) = _shown({number: fleet.largest[number - 1]}, parts, known_groups(store), rules)
-    return shown
+    (shown,) = _shown({number: fleet.largest[number - 1]}, parts, window, known_groups(store), rules)
+    return replace(shown, store=os.path.abspath(store), ended=last_run(store))
 
 
-def show_fleet(store: str, *, rules: str | None = None) -> FleetShown:
+def show_fleet(store: str, *, window: TimeWindow = ALL, rules: str | None = None) -> FleetShown:
     """Return all jobs in figures, and the two hundred largest groups."""
     parts = Parts(os.path.join(store, "parts"))
-    fleet = summarise(parts.rows())
+    fleet = summarise(parts.rows(window), window)
     known = known_groups(store)
     largest = dict(enumerate(fleet.largest[:_MOST_GROUPS], 1))
-    return FleetShown(fleet=fleet, known=known, groups=tuple(_shown(largest, parts, known, rules)))
+    return FleetShown(fleet=fleet, known=known, groups=tuple(_shown(largest, parts, window, known, rules)))
 
 
-def _shown(groups: Mapping[int, Group], parts: Parts, known: KnownGroups, rules: str | None) -> Iterator[GroupShown]:
+def _shown(groups: Mapping[int, Group], parts: Parts, window: TimeWindow, known: KnownGroups, rules: str | None) -> Iterator[GroupShown]:
     newest: dict[str, list[tuple[int, int, JobRow]]] = {group.id: [] for group in groups.values()}
-    for number, row in enumerate(parts.rows()):
+    for number, row in enumerate(parts.rows(window)):
         jobs = newest.get(row.group or row.job) if row.memory_failure == "yes" else None
         if jobs is not None:
             heapq.heappush(jobs, (row.ended or 0, number, replace(row, files=(), versions={})))

@@ -15,7 +15,7 @@ _LAST = "triage_last-store"
 
 def store_of(paths: Sequence[str]) -> str:
     """Return where the rows of some paths are kept where nobody names a place: in the user's cache."""
-    named = "\0".join(sorted(path if is_in_store(path) else os.path.abspath(path) for path in paths))
+    named = "\0".join(sorted(path if is_in_store(path) else os.path.realpath(path) for path in paths))
     return os.path.join(cache.folder(), f"triage-{hashlib.blake2b(named.encode('utf-8', 'surrogateescape'), digest_size=8).hexdigest()}")
 
 

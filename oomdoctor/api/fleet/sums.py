@@ -12,6 +12,7 @@ from oomdoctor.triage.groups import Fleet, Group, summarise
 from oomdoctor.triage.row import JobRow
 from oomdoctor.triage.store.known_groups import KnownGroups, known_groups, last_run
 from oomdoctor.triage.store.parts import Parts
+from oomdoctor.triage.window import ALL, TimeWindow
 
 
 class FailureKey(Struct, frozen=True, order=True):
@@ -37,11 +38,16 @@ class FleetSums(Struct, frozen=True, kw_only=True):
         fresh = frozenset(self.known.news)
         return [group for group in self.fleet.largest if group.id in fresh]
 
+    def news_since(self, run: int) -> list[Group]:
+        """Return the groups that a run after that one saw first or saw come back, the oldest news first, then the largest."""
+        news = {name: group.news_of for name, group in self.known.groups.items() if group.news_of > run}
+        return sorted((group for group in self.fleet.largest if group.id in news), key=lambda group: news[group.id])
 
-def sum_up(store: str) -> FleetSums:
-    """Return the figures of a store; memory grows with what is counted, not with the number of rows."""
+
+def sum_up(store: str, window: TimeWindow = ALL) -> FleetSums:
+    """Return the figures of a store, of the jobs of a window; memory grows with what is counted, not with the number of rows."""
     failures: Counter[FailureKey] = Counter()
-    fleet = summarise(_counted(Parts(os.path.join(store, "parts")).rows(), failures))
+    fleet = summarise(_counted(Parts(os.path.join(store, "parts")).rows(window), failures), window)
     return FleetSums(fleet=fleet, known=known_groups(store), failures=dict(failures), ended=last_run(store))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Literal
@@ -13,13 +14,17 @@ from oomdoctor import __version__
 from oomdoctor.api.fleet.stores import remember, store_of
 from oomdoctor.errors import UsageError
 from oomdoctor.triage.elsewhere.stores import is_in_store
-from oomdoctor.triage.groups import Fleet
+from oomdoctor.triage.groups import Fleet, summarise
 from oomdoctor.triage.listing import is_missing
+from oomdoctor.triage.real_paths import real_paths
 from oomdoctor.triage.store.changes import digest_of
-from oomdoctor.triage.store.known import read_known
-from oomdoctor.triage.store.known_groups import KnownGroups, note_groups
+from oomdoctor.triage.store.known import digest_of_parts, read_known
+from oomdoctor.triage.store.known_groups import GROUPS_LOST, KnownGroups, are_lost, note_groups
 from oomdoctor.triage.store.lock import alone
-from oomdoctor.triage.store.parts import PARTS
+from oomdoctor.triage.store.parts import FORMAT, PARTS, Parts
+from oomdoctor.triage.window import ALL, TimeWindow
+
+_DAY = 86_400
 
 
 class TriageResult(Struct, frozen=True, kw_only=True):
@@ -36,7 +41,7 @@ class TriageResult(Struct, frozen=True, kw_only=True):
     known: KnownGroups
     """What earlier runs of the store knew of the groups; of a shard nothing."""
     problems: tuple[str, ...] = ()
-    """What of the records could not be read and what of the work was not done, a line each."""
+    """What of the records could not be read, what of the store was damaged, and what of the work was not done, a line each."""
 
 
 def triage(
@@ -52,6 +57,8 @@ def triage(
     address: str | None = None,
     refresh: bool = False,
     shard: tuple[int, int] | None = None,
+    window: TimeWindow = ALL,
+    keep: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> TriageResult:
     """Make one row a job of all logs below some paths, and keep the rows in `store`: a second run reads only what is new.
@@ -61,6 +68,7 @@ def triage(
     secrets out of quoted lines.
     `engine` is where the work runs: in `jobs` processes of this machine, or on the Ray cluster at `address` (default: the one that runs).
     `shard` (I, N) takes the I-th of N equal parts of the work, I from 0; shards may work at once in one store, and `merge` sums them up.
+    `window` is the time whose jobs are summed up; the rows of all are kept, or of those alone that ended in the last `keep` seconds.
     `progress` is told files done, files in all.
     Raise UsageError where nothing is at the paths, or nothing can be written to `store`.
     """
@@ -70,20 +78,22 @@ def triage(
     if paths and len(missing) == len(paths) and files_from is None:
         raise UsageError(f"no such file or folder: {', '.join(missing)}")
     kept_in = store or store_of([*paths, files_from] if files_from is not None else paths)
-    paths = [path for path in paths if path not in missing]
+    paths = list(real_paths(path for path in paths if path not in missing))
     folder = os.path.join(kept_in, "parts")
     lock = os.path.join(kept_in, "lock" if shard is None else f"lock-{shard[0]}-of-{shard[1]}")
     # What a store or a list of paths holds shows only as it is listed.
     is_walked = files_from is None and not any(map(is_in_store, paths))
-    depends_on = f"{__version__} {digest_of([*records, *([rules] if rules else [])])}"
+    # Whole days: what is kept changes once a day, so that a second run with nothing new reads nothing.
+    expires = None if keep is None else (int(time.time()) - keep) // _DAY * _DAY
+    depends_on = f"{__version__} {FORMAT} {expires or ''} {digest_of([*records, *([rules] if rules else [])])}"
     try:
         os.makedirs(folder, exist_ok=True)
         with alone(lock):
             last = None if refresh or shard is not None or not is_walked else read_known(folder)
-            read = 0
-            if last is None or last.state != f"{digest_of(paths)} {depends_on}":
+            read, told = 0, [GROUPS_LOST] if are_lost(kept_in) else []
+            if last is None or last.state != f"{digest_of(paths)} {depends_on}" or last.parts != digest_of_parts(folder):
                 # Where nothing has changed, what reads logs is not loaded: that takes longer than to find it out.
-                read, last = import_module("oomdoctor.api.fleet.reading").read_logs(
+                read, last, repaired = import_module("oomdoctor.api.fleet.reading").read_logs(
                     paths,
                     folder,
                     lock,
@@ -98,11 +108,14 @@ def triage(
                     address=address,
                     refresh=refresh,
                     shard=shard,
+                    expires=expires,
                     progress=progress,
                 )
+                told += repaired
             known = note_groups(kept_in, last.fleet) if shard is None else KnownGroups()
     except OSError as why:
-        raise UsageError(f"cannot write to {folder}: {(why.strerror or str(why)).lower()}") from why
+        raise UsageError(f"cannot write to {why.filename2 or why.filename or folder}: {(why.strerror or str(why)).lower()}") from why
+    fleet = last.fleet if window.is_all or shard is not None else summarise(Parts(folder).rows(window), window)
     remember(kept_in)
-    problems = (*(f"{path}: no such file or folder" for path in missing), *last.problems)
-    return TriageResult(fleet=last.fleet, folder=folder, files=last.files, read=read, known=known, problems=problems)
+    problems = (*(f"{path}: no such file or folder" for path in missing), *told, *last.problems)
+    return TriageResult(fleet=fleet, folder=folder, files=last.files, read=read, known=known, problems=problems)

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
+
+from msgspec.structs import replace
 
 from oomdoctor import __version__
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.knowledge.records.layout import LAYOUTS
+from oomdoctor.triage.elsewhere.path_lists import STANDARD_INPUT
 from oomdoctor.triage.job import Job, as_one
 from oomdoctor.triage.listing import list_folders
 from oomdoctor.triage.log_file import PlacedFile
@@ -25,11 +32,34 @@ SCHEMES = (*CODES, "plain")
 
 
 def restart_verdict(logs: Sequence[str], *, before: Sequence[str] = (), redact: Redact, rules: str | None = None) -> JobRow:
-    """Return the row of the newest start of one job; `logs` are all of its files, or the one folder of it.
+    """Return the row of the newest start of one job; `logs` are all of its files, or the one folder of it; `-` is standard input.
 
     `before` are the logs of the start before: a failure that came at the same step then comes again. Attempts that paths tell apart
     (torchrun, Kubernetes) are told apart without it. Raise UsageError where a folder holds the logs of several jobs.
     """
+    with _standard_input(logs, before) as kept:
+        named = {log: kept if log == STANDARD_INPUT else log for log in (*logs, *before)}
+        row = _verdict([named[log] for log in logs], [named[log] for log in before], redact, rules)
+    return replace(
+        row,
+        files=tuple(STANDARD_INPUT if file == kept else file for file in row.files),
+        first_file=STANDARD_INPUT if row.first_file == kept else row.first_file,
+        unreadable=tuple(replace(file, path=STANDARD_INPUT) if file.path == kept else file for file in row.unreadable),
+    )
+
+
+@contextmanager
+def _standard_input(*logs: Sequence[str]) -> Iterator[str]:
+    """Keep standard input in a file while its text is read, where some of the logs are that; give the name of the file."""
+    with TemporaryDirectory(prefix="oomdoctor-") as folder:
+        path = os.path.join(folder, "input.log")
+        if any(STANDARD_INPUT in some for some in logs):
+            with open(path, "wb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+        yield path
+
+
+def _verdict(logs: Sequence[str], before: Sequence[str], redact: Redact, rules: str | None) -> JobRow:
     pack = load_pack(over=rules)
     worker = Worker(pack, redact, tool=__version__, rules="")
     layouts = Layouts(list(pack.records(LAYOUTS)))

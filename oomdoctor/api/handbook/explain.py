@@ -43,5 +43,10 @@ def _message(book: Book, text: str, *, general: bool = False) -> str | None:
     """
     events = diagnose_logs(["text"], book.pack, text=text.encode("utf-8", "replace")).case.events
     aside = set() if general else {signature.id for signature in book.pack.signatures if signature.general}
-    events = tuple(event for event in events if event.signature not in aside)
+    events = tuple(event for event in events if event.signature not in aside and not _is_of_bugs(book, event.signature))
     return next((event.signature for event in sorted(events, key=lambda event: event.kind.value == "context")), None)
+
+
+def _is_of_bugs(book: Book, signature: str) -> bool:
+    """Return whether a signature only serves the known bugs of releases: what a reporter writes, and versions."""
+    return book.pack.path("signatures", signature).startswith(("bugs/", "reported."))

@@ -14,14 +14,16 @@ from oomdoctor.api.runs.recorded_snapshot import recorded_snapshot
 from oomdoctor.api.runs.series import SeriesBeside
 from oomdoctor.api.runs.snapshot_beside import read_beside
 from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.case.environment import Environment
 from oomdoctor.case.gap import Gap
+from oomdoctor.case.incident import Incident
 from oomdoctor.findings.conditions import Fact
 from oomdoctor.ingest.sources import MissingSource
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.machine.match_log import MachineSource
 from oomdoctor.record.evidence import SAMPLES
+from oomdoctor.record.observations.sources import observed
 from oomdoctor.record.read_folder import RunEvidence, read_evidence
-from oomdoctor.record.telling.statements import texts
 
 
 def diagnose_evidence(
@@ -39,20 +41,43 @@ def diagnose_evidence(
     names: list[str | MissingSource] = [] if evidence.log is None else [evidence.log]
     snapshot = read_beside(snapshots, pack) if snapshots else recorded_snapshot(evidence, pack)
     samples = os.path.join(path, SAMPLES)
-    watched = SeriesBeside([*series, *([samples] if any(sample.cards for sample in evidence.samples) else [])])
+    watched = SeriesBeside(pack, [*series, *([samples] if any(sample.cards for sample in evidence.samples) else [])])
     diagnosis = diagnose_logs(
         names,
         pack,
         jobs=jobs,
-        beside=texts(evidence),
+        beside=observed(evidence, pack),
         config=config or evidence.configs,
-        machine=machine or machine_source(evidence.environment),
+        machine=machine or _machine_of_the_run(evidence.environment),
         measured={**_launched(evidence), **snapshot.facts},
         stated=watched.stated,
     )
     diagnosis = watched.added_to(snapshot.added_to(diagnosis, pack), may_be_short=samples)
     gaps = tuple(Gap(gap.what, gap.why, gap.how) for gap in evidence.gaps)
-    return replace(diagnosis, case=replace(diagnosis.case, gaps=(*diagnosis.case.gaps, *gaps)))
+    case = replace(diagnosis.case, gaps=(*diagnosis.case.gaps, *gaps), incidents=_of_the_rank(diagnosis.case.incidents, evidence))
+    return replace(diagnosis, case=case)
+
+
+def _of_the_rank(incidents: Sequence[Incident], evidence: RunEvidence) -> tuple[Incident, ...]:
+    """Return the incidents with the rank that the launcher gave the run, where their messages name none."""
+    rank = evidence.run.rank if evidence.run is not None else None
+    if rank is None:
+        return tuple(incidents)
+    return tuple(
+        incident if incident.root.rank is not None else replace(incident, root=replace(incident.root, rank=rank), ranks=(rank,))
+        for incident in incidents
+    )
+
+
+def _machine_of_the_run(path: str | None) -> MachineSource | None:
+    """Return the machine that the folder describes. What its control group had counted by then is of runs before this one, too."""
+    source = machine_source(path)
+    return None if source is None else replace(source, take=lambda: _without_kills(source.take()))
+
+
+def _without_kills(machine: Environment) -> Environment:
+    group = machine.host.cgroup
+    return machine if group is None else replace(machine, host=replace(machine.host, cgroup=replace(group, kills=None)))
 
 
 def _launched(evidence: RunEvidence) -> dict[str, Fact]:

@@ -12,8 +12,8 @@ from oomdoctor.findings.conditions import Fact
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.evidence import HOLDINGS
 from oomdoctor.record.evidence import RefusedRequest
+from oomdoctor.record.observations.refusals import frames_of, went_on
 from oomdoctor.record.read_folder import RankEvidence, RunEvidence
-from oomdoctor.record.telling.refusals import frames_of, went_on
 from oomdoctor.snapshots.explain import SavedState
 from oomdoctor.snapshots.facts import decisive, snapshot_facts
 from oomdoctor.snapshots.places import short_place

@@ -8,6 +8,7 @@ from shlex import quote
 
 from oomdoctor import __version__
 from oomdoctor.errors import UsageError
+from oomdoctor.record.evidence_place import NotOurs
 from oomdoctor.record.here import prepare
 
 
@@ -16,7 +17,10 @@ def recorder_environment(out: str | None, level: int, form: str) -> str:
 
     `form` is "shell" for lines to evaluate, or "ray" for the `runtime_env` of a job: its workers are no children of what submits it.
     """
-    injection = prepare(out, level, __version__)
+    try:
+        injection = prepare(out, level, __version__)
+    except NotOurs as why:
+        raise UsageError(str(why)) from None
     if injection is None:
         raise UsageError("no evidence folder can be written here")
     environment = injection.environment(os.environ)

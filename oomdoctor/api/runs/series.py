@@ -1,4 +1,4 @@
-"""Series of memory beside the logs of a run: read once, joined with the log's failure by time, stated in lines that rules read."""
+"""Series of memory beside the logs of a run: read once, joined with the log's failure by time, and judged."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from msgspec.structs import replace
 
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.event import Event
+from oomdoctor.knowledge.pack import Pack
+from oomdoctor.parse.observer import ObservedFile, Observer
 from oomdoctor.series.read import read_series
-from oomdoctor.series.statements import Judged, judge_series
+from oomdoctor.series.series_events import Judged, judge_series
 from oomdoctor.series.values import read_time
 
 _MOST_FAILURES = 64
@@ -18,16 +20,17 @@ _MOST_FAILURES = 64
 class SeriesBeside:
     """The series that were given for a run."""
 
-    def __init__(self, paths: Sequence[str]) -> None:
+    def __init__(self, pack: Pack, paths: Sequence[str]) -> None:
+        self._see = Observer(pack)
         self._read = read_series(paths)
         self._judged = Judged((), (), ())
 
-    def stated(self, events: Sequence[Event]) -> Sequence[tuple[str, bytes]]:
-        """Return what the series say of a run whose logs show `events`: texts with the names of their files."""
+    def stated(self, events: Sequence[Event]) -> Sequence[ObservedFile]:
+        """Return what the series show of a run whose logs show `events`."""
         stamps = [event.time for event in events if event.is_failure and event.time is not None]
         failures = [moment for stamp in stamps[:_MOST_FAILURES] if (moment := read_time(stamp)) is not None]
-        self._judged = judge_series(self._read.columns, failures)
-        return self._judged.texts
+        self._judged = judge_series(self._see, self._read.columns, failures)
+        return self._judged.files
 
     def added_to(self, diagnosis: Diagnosis, may_be_short: str | None = None) -> Diagnosis:
         """Return the diagnosis with the series and with what of them is not known; of one that nobody asked for it is no matter."""

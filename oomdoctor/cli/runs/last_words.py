@@ -10,10 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from oomdoctor.case.text import Text
-from oomdoctor.record.attend import OUTPUT, WatchedRun, write_environment
+from oomdoctor.record.attend import WatchedRun, write_environment
 from oomdoctor.record.command.launch import Launched, given_environment
 from oomdoctor.record.evidence import REPORT, RunRecord
 from oomdoctor.record.evidence_place import RANKS
+from oomdoctor.record.first_failure import FirstFailure, claim, read_first, wait_for_first
 from oomdoctor.record.watch import AnyLaunched
 
 if TYPE_CHECKING:
@@ -24,11 +25,21 @@ _BUDGET, _BUDGET_WHEN_STOPPED = 300.0, 20.0
 
 _NO_MEMORY = Text("{how}; no sign of a memory failure; evidence in {folder}", "{how}；没有内存故障的迹象；证据在 {folder}")
 _UNSEEN = Text(
-    "{how}; no sign of a memory failure, but what the command wrote was not seen (oomdoctor run --log FILE); evidence in {folder}",
-    "{how}；没有内存故障的迹象，但没有看到命令的输出（oomdoctor run --log 文件）；证据在 {folder}",
+    "{how}; its output was not seen, so why is open (oomdoctor run --log FILE reads it); evidence in {folder}",
+    "{how}；没有看到命令的输出，原因还不能判断（可用 oomdoctor run --log 文件）；证据在 {folder}",
 )
 _EVIDENCE = Text("evidence in {folder}", "证据在 {folder}")
 _NO_EVIDENCE = Text("{how}; nothing was recorded: {why}", "{how}；没有留下记录：{why}")
+_ELSEWHERE = Text("nothing could be written to {path} ({why}); the evidence lies in {folder}", "无法写入 {path}（{why}）；证据在 {folder}")
+_NO_ROOM = Text("no room was left", "没有空间了")
+_AFTER_ANOTHER = Text(
+    "rank {rank}: {how}, after rank {first} had failed; the report is that of rank {first}, evidence in {folder}",
+    "rank {rank}：{how}，在此之前 rank {first} 已失败；报告见 rank {first}，证据在 {folder}",
+)
+_ENDED_BY_LAUNCHER = Text("rank {rank}: {how}; evidence in {folder}", "rank {rank}：{how}；证据在 {folder}")
+_OTHERS = 5.0
+"""Seconds in which the task that failed first says so; those that fail of it are often gone before it."""
+_ASKED_TO_END = (signal.SIGTERM, signal.SIGINT)
 _NEAR = Text("{what} was nearly full (above 97 %); evidence in {folder}", "{what} 几乎用满（超过 97 %）；证据在 {folder}")
 _RETRY = Text("attempt {attempt} of {all}, with {fixes}: {command}", "第 {attempt} 次尝试（共 {all} 次），改动：{fixes}；命令：{command}")
 _NO_RETRY = Text("no further attempt: {why}", "不再重试：{why}")
@@ -60,8 +71,13 @@ def last_words(
             why = "; ".join(f"{gap.what}: {gap.why}" for gap in run.folder.gaps)
             say(_NO_EVIDENCE.get(_language()).format(how=_how(run.record), why=why))
         return
-    folder = os.path.relpath(run.folder.path) if run.record.cwd else run.folder.path
-    if run.status != 0:
+    folder = _short(run.folder.path) if run.record.cwd else run.folder.path
+    elsewhere = [*run.folder.failed, *([(run.folder.moved_from, "")] if run.folder.moved_from else [])]
+    if elsewhere and not quiet and (run.status != 0 or keep):
+        say(_ELSEWHERE.get(_language()).format(path=elsewhere[0][0], why=elsewhere[0][1] or _NO_ROOM.get(_language()), folder=folder))
+    if run.status != 0 and run.record.rank is not None and run.folder.path is not None:
+        _of_a_task(launched, run, run.folder.path, say, quiet=quiet)
+    elif run.status != 0:
         tries = retries if not run.stopped else 0
         if tries or not quiet:
             budget = _BUDGET_WHEN_STOPPED if run.stopped else _BUDGET
@@ -70,6 +86,45 @@ def last_words(
         say(_NEAR.get(_language()).format(what=run.near, folder=folder))
     elif not keep and not _is_worth_keeping(run):
         run.folder.remove()
+
+
+def _of_a_task(launched: AnyLaunched, run: WatchedRun, path: str, say: Callable[[str], None], *, quiet: bool) -> None:
+    """Say the report where this task failed first, and a line where another one did, or where its launcher ended it."""
+    job = os.path.dirname(path)
+    me = FirstFailure(rank=run.record.rank or 0, folder=os.path.basename(path))
+    if run.stopped or run.record.signal in _ASKED_TO_END:
+        first = wait_for_first(job, _OTHERS)
+    elif (first := read_first(job)) is None:
+        budget = _BUDGET
+        launched.aside(lambda: _claim(run, job, me, say, quiet=quiet), budget)
+        return
+    if not quiet:
+        say(_line_of(run, job, first))
+
+
+def _claim(run: WatchedRun, job: str, me: FirstFailure, say: Callable[[str], None], *, quiet: bool) -> None:
+    """Diagnose a task, and say it where none failed before: at once where its memory ran out, else once the others had time to say so."""
+    path = os.path.join(job, me.folder)
+    diagnosis = import_module("oomdoctor.api.diagnose").diagnose([path], environment=None)
+    waiting = diagnosis.case.verdict.memory_failure != "yes"
+    first = (wait_for_first(job, _OTHERS) if waiting else None) or claim(job, me)
+    if first == me:
+        _diagnose(run, _short(path), say, quiet=quiet, tries=0, allowed=())
+    elif not quiet:
+        say(_line_of(run, job, first))
+
+
+def _line_of(run: WatchedRun, job: str, first: FirstFailure | None) -> str:
+    """Return the line of a task that did not fail first."""
+    text = _AFTER_ANOTHER if first is not None else _ENDED_BY_LAUNCHER
+    rank = first.rank if first is not None else None
+    return text.get(_language()).format(rank=run.record.rank, how=_how(run.record), first=rank, folder=_short(job))
+
+
+def _short(path: str) -> str:
+    """Return a path as it is from here where it lies below, else as it is."""
+    inside = os.path.relpath(path)
+    return path if inside.startswith(os.pardir) else inside
 
 
 def try_again(launched: AnyLaunched, run: WatchedRun, options: Sequence[str], retries: int) -> None:
@@ -112,8 +167,9 @@ def _diagnose(run: WatchedRun, folder: str, say: Callable[[str], None], *, quiet
     next_ = _plan(run, diagnosis, tries, allowed) if tries else None
     if quiet:
         return
-    if diagnosis.case.verdict.memory_failure == "no":
-        text = _NO_MEMORY if _was_seen(run.record, path) else _UNSEEN
+    verdict = diagnosis.case.verdict
+    if verdict.memory_failure == "no" or verdict.reason == "output-unseen":
+        text = _NO_MEMORY if verdict.memory_failure == "no" else _UNSEEN
         say(text.get(_language()).format(how=_how(run.record), folder=folder))
         return
     text = words.render(diagnosis, "terminal", wording, redact=True, to_terminal=True)
@@ -121,11 +177,6 @@ def _diagnose(run: WatchedRun, folder: str, say: Callable[[str], None], *, quiet
     say(_EVIDENCE.get(_language()).format(folder=folder))
     if next_ is not None:
         say(next_)
-
-
-def _was_seen(record: RunRecord, path: str) -> bool:
-    """Return whether a recorder was in a process of the run, or its output could be read."""
-    return bool(os.listdir(os.path.join(path, RANKS))) or all(gap.what != OUTPUT for gap in record.gaps)
 
 
 def _how(record: RunRecord) -> str:

@@ -46,7 +46,7 @@ class RunOption(NamedTuple):
 
 
 OPTIONS = (
-    RunOption("out", "The evidence folder; the default is a new one in the working directory.", "DIR"),
+    RunOption("out", "The evidence folder; the default is a new one below ~/.local/state/oomdoctor/runs.", "DIR"),
     RunOption("level", "How much is recorded inside: 0 counters, 1 who holds what, 2 history.", bounds=(0, 2), shows_default=True),
     RunOption("log", "The file that the command's output goes to, where it goes through a pipe.", "FILE"),
     RunOption(

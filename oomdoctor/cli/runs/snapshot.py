@@ -54,13 +54,15 @@ def snapshot(
       oomdoctor snapshot rank*.pickle --format html -o memory.html
       oomdoctor snapshot snapshot.pickle --format json
 
-    Exit status: 0 nothing found, 1 something found, 2 could not run.
+    Exit status: 0 nothing found, 1 something found, 2 could not run, or nothing found in what is left of a file that is cut off.
     """
     report = explain_snapshots(files, rules=rules, totals=_totals(card))
     wording = Wording(lang or locale_language(os.environ))
     write(render(report, format_, wording, redact=not no_redact, full=full, to_terminal=output is None), output)
-    if report.findings and not exit_zero:
-        sys.exit(1)
+    if report.findings:
+        sys.exit(0 if exit_zero else 1)
+    if any(file.is_cut for file in report.files):
+        sys.exit(2)
 
 
 def _totals(card: str | None) -> dict[int, int]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from oomdoctor.errors import UsageError
+from oomdoctor.opening import open_descriptor, open_file
 
 BACKUP = ".bak-"
 _NUMBER = re.compile(r"\d{1,6}\Z")
@@ -23,7 +24,7 @@ _LARGEST = 16 << 20
 def read_file(path: str) -> bytes | None:
     """Return the content of a file; None where it cannot be read or is far too large for a config."""
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             data = file.read(_LARGEST + 1)
     except (OSError, ValueError):
         return None
@@ -112,7 +113,7 @@ def _beside(path: str, data: bytes, *, private: bool) -> str:
 
 def _new(path: str, data: bytes, mode: int) -> None:
     """Write a file that is not there yet, and leave none where that fails."""
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb", buffering=0) as file:
+    with open(open_descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb", buffering=0) as file:
         try:
             written = 0
             while written < len(data):

@@ -20,7 +20,7 @@ from oomdoctor.planning.memory_budget import memory_budget
 from oomdoctor.planning.plans import plans
 from oomdoctor.planning.run_space import run_space
 from oomdoctor.setups.from_settings import setup_from_settings
-from oomdoctor.setups.told import ToldRun, read_told
+from oomdoctor.setups.words.told import ToldRun, read_told
 
 _WORTHWHILE = 0.9
 """What lowers the need by less than a tenth, and is not enough, is no advice."""
@@ -30,11 +30,11 @@ _SHORT = 2000
 
 def judge_told(text: str, config: RunConfig | None, log: Mapping[str, Value], pack: Pack) -> Told | None:
     """Return what a text says of a run whose memory ran out; None where it does not say that."""
-    if find_said_shortage(text, describes_a_run=True) is None:
+    if find_said_shortage(text, pack.lexicon, describes_a_run=True) is None:
         return None
     run = read_told(text)
     described = len(text) <= _SHORT and run.shape is not None and (run.card_name is not None or run.method_is_told)
-    line = find_said_shortage(text, describes_a_run=described)
+    line = find_said_shortage(text, pack.lexicon, describes_a_run=described)
     if line is None:
         return None
     outcome = None if is_killed(line) else _plans(run, config, log, text, pack)

@@ -27,15 +27,12 @@ def drawn_strips(block: Strips, wording: Wording, number: int) -> str:
     largest = max(sum(piece.size for piece in strip.pieces) for strip in block.strips) or 1
     shapes = [shape for at, strip in enumerate(block.strips) for shape in _strip(strip, at, largest, block)]
     used = sorted({piece.key for strip in block.strips for piece in strip.pieces if piece.key is not None})
-    entries = [(part_sign(_hue(key, block), key + 1), block.keys[key], format_size(_held(block, key))) for key in used]
-    entries.append((part_sign("free", None), block.free, format_size(_held(block, None))))
-    told = summed_up([f"{label} {size}" for _, label, size in entries], wording)
+    # No sizes: the strips are not all that there is, and what each holds in all stands beside its number in the drawing over time.
+    entries = [(part_sign(_hue(key, block), key + 1), block.keys[key], "") for key in used]
+    entries.append((part_sign("free", None), block.free, ""))
+    told = summed_up([label for _, label, _ in entries], wording)
     drawing = Drawing(block.title, told, len(block.strips) * _ROW, "".join(shapes))
     return figure(drawing, number, wording, legend=legend(entries))
-
-
-def _held(block: Strips, key: int | None) -> int:
-    return sum(piece.size for strip in block.strips for piece in strip.pieces if piece.key == key)
 
 
 def _hue(key: int, block: Strips) -> str:

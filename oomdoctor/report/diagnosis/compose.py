@@ -18,7 +18,7 @@ from oomdoctor.report.diagnosis.config_issues import config_issue_blocks
 from oomdoctor.report.diagnosis.expected import beside_seen, measured_parts
 from oomdoctor.report.diagnosis.figures import figure_rows, ledger_bars
 from oomdoctor.report.diagnosis.headline import incident_sentence, settle_text, summary
-from oomdoctor.report.diagnosis.places import event_place, place_text, repetition_text
+from oomdoctor.report.diagnosis.places import event_place, event_row, event_text, place_text, repetition_text
 from oomdoctor.report.diagnosis.printed_memory import printed_memory_chart
 from oomdoctor.report.diagnosis.runs import runs_blocks
 from oomdoctor.report.diagnosis.steps import TIGHTEST, not_this, steps
@@ -121,7 +121,7 @@ def _has_certainty(verdict: Verdict) -> bool:
 def _seen(incident: Incident, wording: Wording) -> Iterator[Block]:
     root = incident.root
     yield Heading(wording.say(labels.SEEN))
-    yield Quote(where=event_place(root, wording), text=root.text)
+    yield Quote(where=event_place(root, wording), text=event_text(root, wording))
     frame = wording.say(labels.FRAME, frame=_short_frame(clean_line(root.frame, 300))) if root.frame else ""
     passed = wording.count(labels.STEPS_PASSED, incident.steps_passed) if incident.steps_passed else ""
     after = wording.blank.join(part for part in (passed, repetition_text(incident, wording)) if part)
@@ -271,9 +271,9 @@ def _followed(incident: Incident, wording: Wording) -> Iterator[Block]:
     events = incident.consequences
     if not events:
         return
-    shown = tuple(Row(event_place(event, wording), clean_line(event.text, 160), style=Style.CODE) for event in events[:_FOLLOWED])
+    shown = tuple(event_row(event, wording) for event in events[:_FOLLOWED])
     blocks: tuple[Block, ...] = (Facts(shown), *_rest(len(events) - _FOLLOWED, wording))
-    yield Folded(wording.say(labels.FOLLOWED, n=len(events)), blocks, clean_line(events[0].text, 100))
+    yield Folded(wording.say(labels.FOLLOWED, n=len(events)), blocks, clean_line(event_text(events[0], wording), 100))
 
 
 def _others(incidents: Sequence[Incident], wording: Wording) -> Iterator[Block]:
@@ -282,7 +282,7 @@ def _others(incidents: Sequence[Incident], wording: Wording) -> Iterator[Block]:
     shown: list[Block] = []
     for incident in incidents[:_OTHERS]:
         shown.append(Paragraph((Span(incident_sentence(incident, wording)),)))
-        shown.append(Quote(where=event_place(incident.root, wording), text=incident.root.text))
+        shown.append(Quote(where=event_place(incident.root, wording), text=event_text(incident.root, wording)))
     gist = incident_sentence(incidents[0], wording)
     yield Folded(wording.say(labels.OTHERS, n=len(incidents)), (*shown, *_rest(len(incidents) - _OTHERS, wording)), gist)
 

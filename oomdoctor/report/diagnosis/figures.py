@@ -18,7 +18,10 @@ from oomdoctor.units import format_share, format_size
 _MOST_ROWS = 12
 _MOST_SLICES = 8
 _ACCENT = {"requested_bytes": Style.STRONG, "free_bytes": Style.GOOD, "other_process_bytes": Style.WARN}
-_OF_THE_HOST = {"total_bytes": "host_total_bytes"}
+_WHOLE = {Kind.HOST_OOM: "host_total_bytes", Kind.SHM_OOM: "shm_total_bytes"}
+"""What is whole, where it is no card."""
+_SMALLEST_CARD = 256 << 20
+"""No accelerator has less: a total below it is that of a pool which a runtime manages."""
 _PART_STYLE = {"free": Style.GOOD, "other processes": Style.WARN, "unaccounted": Style.DIM}
 
 
@@ -32,9 +35,8 @@ def figure_rows(root: Event, drawn: tuple[LedgerEntry, ...], wording: Wording) -
     in_bar = {part.bytes for part in drawn}
     names = [name for name in sizes if name == "requested_bytes" or sizes[name] not in in_bar]
     named = [name for name in FIGURES if name in names]
-    of_host = root.kind is Kind.HOST_OOM
     others = sorted(name for name in names if name not in FIGURES)
-    return tuple(_row(name, sizes[name], total, wording, of_host=of_host) for name in [*named, *others][:_MOST_ROWS])
+    return tuple(_row(name, sizes[name], total, root.kind, wording) for name in [*named, *others][:_MOST_ROWS])
 
 
 def ledger_bars(ledger: tuple[LedgerEntry, ...], wording: Wording, expected: Expected | None = None) -> list[Bar]:
@@ -54,11 +56,16 @@ def _sizes(root: Event) -> Mapping[str, int]:
     return sizes
 
 
-def _row(name: str, size: int, total: int | None, wording: Wording, *, of_host: bool) -> Row:
-    known = FIGURES.get(_OF_THE_HOST.get(name, name) if of_host else name)
+def _row(name: str, size: int, total: int | None, kind: Kind, wording: Wording) -> Row:
+    known = FIGURES.get(_whole(kind, size) if name == "total_bytes" else name)
     label = wording.say(known) if known else clean_line(name.removesuffix("_bytes").replace("_", " "), 40)
     share = format_share(size / total) if total else ""
     return Row(label, format_size(size), share, _ACCENT.get(name, Style.PLAIN))
+
+
+def _whole(kind: Kind, size: int) -> str:
+    """Return the name of the figure that says how large the memory is which ran out."""
+    return _WHOLE.get(kind, "pool_total_bytes" if size < _SMALLEST_CARD else "total_bytes")
 
 
 def _bar(of: str, parts: list[LedgerEntry], expected: Expected | None, wording: Wording) -> Bar:

@@ -9,9 +9,10 @@ from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.event import Certainty, Event, Kind
 from oomdoctor.case.incident import Incident
 from oomdoctor.case.text import Text
+from oomdoctor.report.diagnosis.places import event_text
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording import labels
-from oomdoctor.report.wording.texts import PHASES, REASONS, SETTLE, gap_text
+from oomdoctor.report.wording.texts import HOST_CAUSES, PHASES, REASONS, SETTLE, gap_text
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_size
 
@@ -27,7 +28,22 @@ def summary(diagnosis: Diagnosis, wording: Wording) -> str:
     case = diagnosis.case
     incident = case.incidents[0] if case.incidents else None
     title = wording.say(diagnosis.findings[0].title) if diagnosis.findings else None
-    return clean_line(_sentence(_reason(case, incident), case, incident, title, wording), 400)
+    reason = _reason(case, incident)
+    if reason == Kind.HOST_OOM.value:
+        reason = _whose_limit(diagnosis)
+    return clean_line(_sentence(reason, case, incident, title, wording), 400)
+
+
+def _whose_limit(diagnosis: Diagnosis) -> str:
+    """Return whether it was the host that had no memory left, or a limit below it, as the first finding and the samples tell."""
+    first = diagnosis.findings[0] if diagnosis.findings else None
+    limit = HOST_CAUSES.get(first.cause) if first is not None and first.cause is not None else None
+    if limit is not None and first is not None and first.confidence is diagnosis.case.verdict.certainty:
+        return limit
+    if diagnosis.case.incidents and diagnosis.case.incidents[0].root.fields.get("scope") == "memcg":
+        return HOST_CAUSES["container-memory-limit"]
+    had_room = any(event.fields.get("host_had_room") == "true" for event in diagnosis.case.events)
+    return "host-oom-with-room" if had_room else Kind.HOST_OOM.value
 
 
 def incident_sentence(incident: Incident, wording: Wording) -> str:
@@ -36,6 +52,8 @@ def incident_sentence(incident: Incident, wording: Wording) -> str:
         reason = "survived"
     elif incident.kind is Kind.CONSEQUENCE and _is_sigkill(incident.root):
         reason = "killed"
+    elif incident.root.fields.get("scope") == "memcg":
+        reason = "host-oom-at-a-limit"
     else:
         reason = incident.kind.value
     return clean_line(_fill(reason, incident, incident.certainty, None, wording), 400)
@@ -81,6 +99,7 @@ def _fill(
         times=wording.say(labels.TIMES, n=incident.count) if incident and incident.count > 1 else wording.say(labels.ONCE),
         what=_what(root, title, wording),
         code=_exit_code(root, wording),
+        end=_end(root, wording),
         read=_read(case, wording) if case else "",
         unread=_unread(case, wording) if case and reason == "not-read-whole" else "",
         **(_runs(case, wording) if case and case.runs else {}),
@@ -170,7 +189,7 @@ def _victim(root: Event, wording: Wording) -> str:
         return ""
     victim = clean_line(str(name), 60)
     victim = wording.say(labels.PID, name=victim, pid=pid) if pid is not None else victim
-    by = wording.say(labels.BY_CGROUP if root.fields.get("scope") == "memcg" else labels.BY_KERNEL)
+    by = wording.say(labels.BY_KERNEL)
     held = root.size("anon_rss_bytes")
     if held is None:
         return wording.say(labels.VICTIM, by=by, victim=victim)
@@ -197,8 +216,8 @@ def _what(root: Event | None, title: str | None, wording: Wording) -> str:
     feature = root.fields.get("feature")
     if isinstance(feature, str):
         return wording.say(labels.FEATURE, feature=clean_line(feature, 40))
-    last = root.text.strip().rsplit("\n", 1)[-1]
-    return wording.say(labels.STOPPED_WITH, text=clean_line(last, 120).rstrip(".")) if last else wording.say(labels.SOMETHING_ELSE)
+    last = event_text(root, wording).strip().rsplit("\n", 1)[-1]
+    return wording.say(labels.STOPPED_WITH, text=clean_line(last, 120).rstrip(".。")) if last else wording.say(labels.SOMETHING_ELSE)
 
 
 def _is_sigkill(root: Event) -> bool:
@@ -210,6 +229,12 @@ def _exit_code(root: Event | None, wording: Wording) -> str:
     if isinstance(code, int):
         return wording.say(labels.EXIT_CODE, n=code)
     return wording.say(Text("", " "))
+
+
+def _end(root: Event | None, wording: Wording) -> str:
+    """Return how a command ended, in words."""
+    code, name = (root.fields.get("exit_code"), root.fields.get("signal")) if root else (None, None)
+    return str(name) if name is not None else wording.say(labels.PLAIN_EXIT_CODE, n=code if code is not None else "?")
 
 
 def _first_rank(case: Case) -> int | None:

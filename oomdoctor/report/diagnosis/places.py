@@ -6,10 +6,17 @@ from collections.abc import Sequence
 
 from oomdoctor.case.event import Event, Kind, Place
 from oomdoctor.case.incident import Incident
+from oomdoctor.report.document import Row, Style
+from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording import labels
 from oomdoctor.report.wording.wording import Wording
 
 _RANKS = 3
+
+
+def event_text(event: Event, wording: Wording) -> str:
+    """Return a message as it was printed, or what was seen, in words."""
+    return event.text if event.says is None else wording.say(event.says)
 
 
 def event_place(event: Event, wording: Wording) -> str:
@@ -22,9 +29,16 @@ def event_place(event: Event, wording: Wording) -> str:
     return wording.comma.join(parts)
 
 
+def event_row(event: Event, wording: Wording) -> Row:
+    """Return a line about a message: where it stands, and how it begins."""
+    return Row(event_place(event, wording), clean_line(event_text(event, wording), 160), style=Style.CODE)
+
+
 def place_text(place: Place, wording: Wording) -> str:
     """`train.log:1204`, or how far from the end, or the byte, whatever is known."""
     name = place.source if place.source not in ("", "-") else wording.say(labels.INPUT)
+    if place.is_whole:
+        return name
     if place.line is not None:
         return f"{name}:{place.line}"
     if place.from_end == 0:

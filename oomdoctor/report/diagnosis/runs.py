@@ -13,6 +13,7 @@ from oomdoctor.case.case import SEVERAL_RUNS, Case, RunLine, worst_first
 from oomdoctor.case.text import Text
 from oomdoctor.comparing.several_runs import shown_by
 from oomdoctor.report.diagnosis.headline import incident_sentence
+from oomdoctor.report.diagnosis.places import event_text
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span, Style
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording import labels
@@ -95,7 +96,7 @@ def _outcome(line: RunLine, wording: Wording) -> str:
     if line.incident is None:
         return wording.say(_NOTHING if line.verdict.memory_failure == "no" else _UNREAD)
     if line.verdict.kind.value == "look-alike":
-        return clean_line(line.incident.root.text.strip().rsplit("\n", 1)[-1], 120)
+        return clean_line(event_text(line.incident.root, wording).strip().rsplit("\n", 1)[-1], 120)
     return bare(incident_sentence(line.incident, wording))
 
 

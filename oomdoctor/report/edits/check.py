@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.api.results import RunEstimate
+from oomdoctor.case.diagnosis import KnownBug
 from oomdoctor.case.gap import Gap
 from oomdoctor.case.serving import Served
 from oomdoctor.case.settings import ConfigIssue, RunConfig
 from oomdoctor.case.text import Text
 from oomdoctor.knowledge.tables.titles import framework_title
 from oomdoctor.report.document import Block, Document, Facts, Heading, Paragraph, Row, Span, Style
+from oomdoctor.report.handbook.bugs import installed_bugs
 from oomdoctor.report.memory.estimate import compose as compose_estimate
 from oomdoctor.report.memory.fits import fits_line
 from oomdoctor.report.memory.serving import compose as compose_server
@@ -33,17 +35,26 @@ _UNKNOWN_FRAMEWORK = Text(
 )
 
 
-def compose(training: RunConfig | None, memory: RunEstimate | None, gaps: Sequence[Gap], wording: Wording, version: str) -> Document:
-    """Compose the document; `memory` is None where no card was named or the model is not known."""
-    return Document(title=f"oomdoctor {version} · check", blocks=tuple(_blocks(training, memory, gaps, wording)), lang=wording.lang)
+def compose(
+    training: RunConfig | None,
+    memory: RunEstimate | None,
+    gaps: Sequence[Gap],
+    wording: Wording,
+    version: str,
+    *,
+    bugs: Sequence[KnownBug] = (),
+) -> Document:
+    """Compose the document; `memory` is None where no card was named or the model is not known; `bugs` are of the framework's release."""
+    blocks = (*_blocks(training, memory, gaps, wording), *installed_bugs(bugs, wording))
+    return Document(title=f"oomdoctor {version} · check", blocks=blocks, lang=wording.lang)
 
 
 def findings(training: RunConfig, memory: RunEstimate | None) -> tuple[ConfigIssue, ...]:
     """Return the complaints, led by one that the run does not fit or may not, at the line of the model: for formats of lines only."""
-    if memory is None or memory.fits in (None, "yes"):
+    if memory is None or memory.fits_alone in (None, "yes"):
         return training.issues
     place = training.places.get("model") or training.written[0]
-    surely = memory.fits == "no"
+    surely = memory.fits_alone == "no"
     what, why = (Text(*(_verdict(memory, Wording(lang))[at] for lang in ("en", "zh"))) for at in range(2))
     verdict = ConfigIssue(
         id="does-not-fit" if surely else "may-not-fit",

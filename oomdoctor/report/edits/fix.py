@@ -18,12 +18,11 @@ from oomdoctor.configs.edit.patch import manual_line
 from oomdoctor.configs.proposals.apply import AppliedProposals
 from oomdoctor.configs.proposals.choice import Choice
 from oomdoctor.configs.proposals.proposal import Proposal
+from oomdoctor.redaction.placeholders import Placeholders
 from oomdoctor.report.diagnosis.expected import range_of
 from oomdoctor.report.memory.assumed import taken
 from oomdoctor.report.render.styled_line import StyledLine
-from oomdoctor.report.safety.redact import Placeholders
 from oomdoctor.report.safety.sanitize import clean_line, without_unseen
-from oomdoctor.report.safety.secret_patterns import KEYS
 from oomdoctor.report.wording import edits as texts
 from oomdoctor.report.wording import labels
 from oomdoctor.report.wording.wording import Wording
@@ -43,16 +42,14 @@ def render(
     color: bool,
 ) -> str:
     """Return the whole answer as text; `plans` are those that were looked for."""
-    lines = [
-        *_differences(settled, before),
-        *_steps(settled, plans, wording),
-        *_waiting(choice, plans, wording),
-        *_nothing_planned(plans, wording),
-    ]
-    lines = [*lines, *_which_card(plans, wording)] if lines else [StyledLine(wording.say(texts.NOTHING))]
-    placeholders = Placeholders(KEYS)
-    placeholders.learn(line.plain for line in lines)
-    return "".join(line.mapped(placeholders.redact).render(color=color) + "\n" for line in lines)
+    difference = "\n".join(_differences(settled, before))
+    lines = [*_steps(settled, plans, wording), *_waiting(choice, plans, wording), *_nothing_planned(plans, wording)]
+    lines = [*lines, *_which_card(plans, wording)] if lines or difference else [StyledLine(wording.say(texts.NOTHING))]
+    placeholders = Placeholders(only_keys=True)
+    placeholders.learn([difference, *(line.plain for line in lines)])
+    # As one text: what a line holds may be a secret by the line before it.
+    shown = [_looked(line) for line in placeholders.redact(difference).split("\n")] if difference else []
+    return "".join(line.render(color=color) + "\n" for line in [*shown, *(line.mapped(placeholders.redact) for line in lines)])
 
 
 def written_text(copies: Mapping[str, str], new: Sequence[str], wording: Wording) -> str:
@@ -72,14 +69,16 @@ def declined_text(wording: Wording) -> str:
     return wording.say(texts.DECLINED)
 
 
-def _differences(settled: AppliedProposals, before: Mapping[str, bytes]) -> Iterator[StyledLine]:
+def _differences(settled: AppliedProposals, before: Mapping[str, bytes]) -> Iterator[str]:
     for path, data in settled.files.items():
-        for line in diff_lines(path, before.get(path), data):
-            look = next((look for mark, look in _LOOKS.items() if line.startswith(mark)), "")
-            # A diff is copied and applied: blanks stay, escapes go.
-            yield StyledLine(_harmless(line), look)
+        # A diff is copied and applied: blanks stay, escapes go.
+        yield from map(_harmless, diff_lines(path, before.get(path), data))
     if settled.files:
-        yield StyledLine()
+        yield ""
+
+
+def _looked(line: str) -> StyledLine:
+    return StyledLine(line, next((look for mark, look in _LOOKS.items() if line.startswith(mark)), ""))
 
 
 def _harmless(line: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from oomdoctor.knowledge.book import Book
 from oomdoctor.report.document import Block, Document, Facts, Heading, Paragraph, Row
+from oomdoctor.report.handbook.bugs import bug_blocks
 from oomdoctor.report.handbook.fix import fix_blocks
 from oomdoctor.report.handbook.problem import problem_blocks
 from oomdoctor.report.handbook.signature import signature_blocks
@@ -31,6 +32,8 @@ def rule_page(book: Book, name: str, wording: Wording, version: str) -> Document
         blocks = signature_blocks(book, book.signature(name), wording)
     elif part == "sources":
         blocks = source_blocks(book, book.source(name), wording)
+    elif part == "bugs":
+        blocks = bug_blocks(book.bug(name), wording)
     elif part == "causes":
         blocks = (block for record in book.with_cause(name) for block in problem_blocks(book, record, wording))
     elif part == "areas":
@@ -51,6 +54,7 @@ def contents_page(book: Book, wording: Wording, version: str) -> Document:
             wording.say(handbook.COUNT, n=len(book.pack.names("signatures"))),
         ),
         Row("sources", wording.say(handbook.PART_SOURCES), wording.say(handbook.COUNT, n=len(book.pack.names("sources")))),
+        Row("bugs", wording.say(handbook.PART_BUGS), wording.say(handbook.COUNT, n=len(book.pack.names("bugs")))),
     ]
     blocks: list[Block] = [
         Heading(wording.say(handbook.PROBLEMS_BY_AREA)),
@@ -84,6 +88,9 @@ def listing_blocks(book: Book, name: str, wording: Wording) -> Iterator[Block]:
     elif name == "signatures":
         yield Heading(wording.say(handbook.PART_SIGNATURES, n=len(book.programs)))
         yield Facts(tuple(Row(program, ", ".join(ids)) for program, ids in sorted(book.programs.items())))
+    elif name == "bugs":
+        yield Heading(wording.say(handbook.PART_BUGS))
+        yield Facts(tuple(Row(identity, wording.say(book.bug(identity).bug.symptom)) for identity in book.pack.names(name)))
     else:
         yield Heading(wording.say(handbook.SOURCES))
         yield Facts(tuple(Row(identity, book.source(identity).title) for identity in book.pack.names("sources")))

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from oomdoctor.api import pipeline
+from oomdoctor.api.examples import diagnose_example as diagnose_run
 from oomdoctor.api.examples import explained
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.event import Event
@@ -85,22 +85,20 @@ def example_blocks(text: str, diagnosis: Diagnosis, wording: Wording, *, named: 
     yield from ledger_bars(ledger, wording)
 
 
-def diagnose_text(book: Book, text: str) -> Diagnosis:
-    """Diagnose an example."""
-    return pipeline.diagnose_logs(["example.log"], book.pack, text=text.encode())
-
-
 def diagnose_example(book: Book, case: CaseExample) -> Diagnosis:
-    """Diagnose the example of a problem: a log, an environment, or what a snapshot tells."""
-    diagnosis = diagnose_text(book, case.log)
+    """Diagnose the example of a problem: a log and what was observed beside it, an environment, or what a snapshot tells."""
+    diagnosis = diagnose_run(case, book.pack)
     plain = case.environment is None and case.snapshot is None
     return diagnosis if plain else replace(diagnosis, findings=explained(case, book.pack))
 
 
-def example_text(case: CaseExample) -> str:
-    """Return the example as a person reads it: a log as it stands, of an environment or a snapshot a line for each fact."""
+def example_text(case: CaseExample, diagnosis: Diagnosis, wording: Wording) -> str:
+    """Return the example as a person reads it: a log, and what was observed, as they stand; else a line for each fact."""
     facts = case.environment if case.environment is not None else case.snapshot
-    return case.log if facts is None else "\n".join(_facts(facts, ()))
+    if facts is not None:
+        return "\n".join(_facts(facts, ()))
+    observed = [wording.say(event.says) for event in diagnosis.case.events if event.says is not None]
+    return "\n".join([*([case.log.rstrip()] if case.log else []), *observed])
 
 
 def why_not(book: Book, advice: NotThisRecord, wording: Wording) -> str:

@@ -6,7 +6,16 @@ from collections.abc import Iterator
 
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.knowledge.book import Book
-from oomdoctor.knowledge.records.condition import AllOf, AnyOf, Compared, Condition, FactCondition, NotThat, TextCondition
+from oomdoctor.knowledge.records.condition import (
+    AllOf,
+    AnyOf,
+    Compared,
+    Condition,
+    FactCondition,
+    NotThat,
+    TextCondition,
+    asked_of_events,
+)
 from oomdoctor.knowledge.records.fix import FixRecord
 from oomdoctor.knowledge.records.problem import ProblemRecord
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span, Step, Steps, Style
@@ -32,7 +41,7 @@ def problem_blocks(book: Book, record: ProblemRecord, wording: Wording) -> Itera
     yield Paragraph((Span(wording.say(handbook.SURE[record.alone.value]) + competes + wording.blank + wording.say(handbook.SURE_UNKNOWN)),))
     yield Facts(tuple(Row("", line, style=Style.CODE) for line in conditions(record.when)))
     yield from example_blocks(
-        example_text(record.examples[0]),
+        example_text(record.examples[0], diagnosis, wording),
         diagnosis,
         wording,
         named=wording.say(handbook.EXAMPLE) if wording.is_chinese else record.examples[0].name,
@@ -100,8 +109,7 @@ def _condition(when: Condition) -> str:
         if when.operator == "known":
             return f"{when.fact} {'is known' if when.value else 'is not known'}"
         return f"{when.fact} {_SIGNS[when.operator]} {_value(when.value)}"
-    names = {"event": when.event, "program": when.program, "kind": when.kind}
-    tests = [f"{word} {'∈' if isinstance(name, tuple) else '='} {_value(name)}" for word, name in names.items() if name is not None]
+    tests = [f"{word} {'∈' if isinstance(name, tuple) else '='} {_value(name)}" for word, name in asked_of_events(when).items()]
     tests += [f"{test.field} {_SIGNS.get(test.operator, test.operator)} {_value(test.value)}" for test in when.where]
     return " and ".join(tests)
 

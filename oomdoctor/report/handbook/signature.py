@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.knowledge.book import Book
+from oomdoctor.knowledge.records.problem import CaseExample
 from oomdoctor.knowledge.records.signature import SignatureRecord
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Quote, Row, Span
-from oomdoctor.report.handbook.parts import diagnose_text, example_blocks, last_lines, page_head, versions
+from oomdoctor.report.handbook.parts import diagnose_example, example_blocks, example_text, last_lines, page_head, versions
 from oomdoctor.report.wording import handbook
 from oomdoctor.report.wording.handbook import KINDS
 from oomdoctor.report.wording.phrases import bare
@@ -20,17 +21,19 @@ _NEAR_MISSES = 3
 def signature_blocks(book: Book, record: SignatureRecord, wording: Wording) -> Iterator[Block]:
     """Yield what a message means, an example read word by word, and what looks like it."""
     program = book.program(record.id)
-    yield from page_head(record.id, [wording.say(handbook.SIGNATURE, program=program)])
+    is_seen = record.says is not None
+    yield from page_head(record.id, [wording.say(handbook.OBSERVATION if is_seen else handbook.SIGNATURE, program=program)])
     yield Heading(wording.say(handbook.MEANING))
     yield Paragraph(
         (Span(wording.say(KINDS[record.kind]) + (wording.blank + _certainty(record, wording) if record.kind != "context" else "")),)
     )
     yield Facts(tuple(_provenance(record, program, wording)))
     if record.examples:
-        diagnosis = diagnose_text(book, record.examples[0].text)
-        yield from example_blocks(
-            record.examples[0].text, diagnosis, wording, named=wording.say(handbook.AS_PRINTED, program=program), signature=record.id
-        )
+        example = record.examples[0]
+        case = CaseExample(name=record.id, observed={record.id: example.fields}) if is_seen else CaseExample(name="", log=example.text)
+        diagnosis = diagnose_example(book, case)
+        named = wording.say(handbook.AS_SEEN if is_seen else handbook.AS_PRINTED, program=program)
+        yield from example_blocks(example_text(case, diagnosis, wording), diagnosis, wording, named=named, signature=record.id)
         yield from _leads_to(diagnosis, wording)
     if record.near_misses:
         yield Heading(wording.say(handbook.NEAR))
@@ -39,12 +42,16 @@ def signature_blocks(book: Book, record: SignatureRecord, wording: Wording) -> I
 
 
 def _certainty(record: SignatureRecord, wording: Wording) -> str:
-    certainty = wording.say(handbook.MESSAGE[record.certainty or "possible"])
+    certain = record.certainty or "possible"
+    if record.says is not None:
+        return wording.sentence(wording.say(handbook.CONFIDENCE[certain]).capitalize())
+    certainty = wording.say(handbook.MESSAGE[certain])
     return certainty + wording.blank + wording.say(handbook.PRESSURE) if record.outcome == "pressure" else certainty
 
 
 def _provenance(record: SignatureRecord, program: str, wording: Wording) -> Iterator[Row]:
-    yield Row(wording.say(handbook.PRINTED), program, versions(record.since, record.until, wording))
+    label = handbook.PRINTED if record.says is None else handbook.SEEN_BY
+    yield Row(wording.say(label), program, versions(record.since, record.until, wording))
     yield Row(wording.say(handbook.SEEN_IN), record.source)
     if record.note:
         yield Row(wording.say(handbook.NOTE), record.note)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from oomdoctor.machine.reports.read import read_report
-from oomdoctor.setups.told import read_told
+from oomdoctor.setups.words.told import read_told
 
 _COMMAND = re.compile(
     r"^[\s`$>#]{0,12}(?:[A-Z_]{2,40}=\S{1,200} ){0,8}"

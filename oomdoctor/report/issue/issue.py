@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 
 from oomdoctor.case.case import Case
 from oomdoctor.case.diagnosis import Diagnosis, Finding
-from oomdoctor.case.event import Event, Kind, Place
+from oomdoctor.case.event import Kind, Place
 from oomdoctor.case.incident import Incident, LedgerEntry
 from oomdoctor.case.settings import WrittenSetting
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.config_issues import config_issue_blocks
 from oomdoctor.report.diagnosis.figures import figure_rows
 from oomdoctor.report.diagnosis.headline import settle_text, summary
-from oomdoctor.report.diagnosis.places import event_place, place_text, repetition_text
+from oomdoctor.report.diagnosis.places import event_place, event_row, event_text, place_text, repetition_text
 from oomdoctor.report.diagnosis.steps import already_set
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Style
 from oomdoctor.report.issue.missing_info import MissingInfo, missing_info
@@ -82,7 +82,7 @@ def verdict_blocks(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
 def message_blocks(incident: Incident, wording: Wording) -> Iterator[Block]:
     """Yield the message itself, where it stands, and how often."""
     root = incident.root
-    text = "\n".join(cut(root.text, _QUOTED).split("\n")[-_QUOTED_LINES:])
+    text = "\n".join(cut(event_text(root, wording), _QUOTED).split("\n")[-_QUOTED_LINES:])
     yield Quote(where=event_place(root, wording), text=text)
     frame = wording.say(labels.FRAME, frame=clean_line(root.frame, 200)) if root.frame else ""
     again = repetition_text(incident, wording)
@@ -202,12 +202,8 @@ def _folded(case: Case, first: Incident | None, settings: Sequence[Row], wording
     followed = first.consequences if first is not None else ()
     if followed:
         yield Folded(
-            wording.say(labels.FOLLOWED, n=len(followed)), (Facts(tuple(_line(event, wording) for event in followed[:_FOLLOWED])),)
+            wording.say(labels.FOLLOWED, n=len(followed)), (Facts(tuple(event_row(event, wording) for event in followed[:_FOLLOWED])),)
         )
     others = [incident.root for incident in case.incidents[1:]]
     if others:
-        yield Folded(wording.say(labels.OTHERS, n=len(others)), (Facts(tuple(_line(event, wording) for event in others[:_OTHERS])),))
-
-
-def _line(event: Event, wording: Wording) -> Row:
-    return Row(event_place(event, wording), clean_line(event.text, 160), style=Style.CODE)
+        yield Folded(wording.say(labels.OTHERS, n=len(others)), (Facts(tuple(event_row(event, wording) for event in others[:_OTHERS])),))

@@ -88,7 +88,7 @@ def _shown(diagnosis: Diagnosis, wording: Wording, *, wish: bool, is_nan: bool) 
     case = diagnosis.case
     if is_nan and not wish:
         verdict = wording.say(texts.NAN_LOSS)
-    elif not case.incidents:
+    elif not case.incidents or case.verdict.reason == "other-error":
         verdict = _without_incident(case, wording, wish=wish) or summary(diagnosis, wording)
     elif case.verdict.kind is Kind.LOOK_ALIKE and diagnosis.findings:
         verdict = wording.say(texts.NOT_MEMORY, what=bare(wording.say(diagnosis.findings[0].title)))

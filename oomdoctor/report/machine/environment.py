@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from oomdoctor.case.diagnosis import Finding
+from oomdoctor.case.diagnosis import Finding, KnownBug
 from oomdoctor.case.environment import Environment, Folder, Gpu, GpuProcess, Host, Package, TorchRun
 from oomdoctor.case.gap import Gap
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.steps import first_of_each
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Style
+from oomdoctor.report.handbook.bugs import installed_bugs
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording import environment as texts
 from oomdoctor.report.wording.environment import FINE_FACTS, gap_text
@@ -31,8 +32,10 @@ def compose_environment(
     wording: Wording,
     version: str,
     name: str | None = None,
+    *,
+    bugs: Sequence[KnownBug] = (),
 ) -> Document:
-    """Compose the report. `facts` are the environment's own; `name` is the file that it was read from."""
+    """Compose the report. `facts` are the environment's own; `name` is the file that it was read from; `bugs` are of what is installed."""
     grave = [finding for finding in findings if finding.severity != "note"]
     blocks = [
         *_verdict(findings, environment, wording),
@@ -44,6 +47,7 @@ def compose_environment(
         *_section(texts.SOFTWARE, _software(environment, wording), wording),
         *_section(texts.MACHINE, _machine(environment.host, wording), wording),
         *_unknown(environment.gaps, wording),
+        *installed_bugs(bugs, wording),
         *_folded(environment, wording),
     ]
     blocks.sort(key=lambda block: isinstance(block, Folded))

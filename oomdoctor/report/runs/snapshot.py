@@ -40,7 +40,8 @@ def compose(report: SnapshotReport, wording: Wording, version: str, *, is_page: 
     device = decisive([device for _, device in named])
     blocks: list[Block] = []
     if report.files and device is None:
-        blocks.append(Paragraph((Span(wording.say(texts.NOTHING), Style.STRONG),)))
+        is_cut = any(file.is_cut for file in report.files)
+        blocks.append(Paragraph((Span(wording.say(texts.CUT if is_cut else texts.NOTHING), Style.STRONG),)))
     if device is not None:
         name = next(name for name, other in named if other is device)
         blocks = list(_device(name, device, report, wording, is_page=is_page))
@@ -52,12 +53,15 @@ def compose(report: SnapshotReport, wording: Wording, version: str, *, is_page: 
 
 def _device(name: str, device: DeviceExplanation, report: SnapshotReport, wording: Wording, *, is_page: bool) -> Iterator[Block]:
     refusal, names = last_refusal(device), report.categories
-    yield from _verdict(name, refusal, report, wording)
+    if refusal is None and any(file.is_cut for file in report.files):
+        yield Paragraph((Span(wording.say(texts.CUT), Style.BAD),))
+    else:
+        yield from _verdict(name, refusal, report, wording)
     yield Facts(tuple(_totals(name, device, wording)))
     title = wording.say(texts.OVER_TIME_BY if is_page else texts.OVER_TIME)
     yield from over_time(device, names, wording, title=title)
     yield from _findings(report.findings, wording)
-    yield from holder_blocks(device, names, wording)
+    yield from holder_blocks(device, names, wording, is_page=is_page)
     yield from neighbour_blocks(refusal, names, wording)
     yield from growth_blocks(device, wording, told=_told(device, report.findings))
     if is_page:
@@ -97,7 +101,8 @@ def _totals(name: str, device: DeviceExplanation, wording: Wording) -> Iterator[
     peak = {"peak": format_size(device.peak.requested), "reserved": format_size(device.peak.reserved)}
     yield Row(name, wording.say(texts.PEAK, **peak))
     largest = wording.say(texts.NOT_KNOWN) if end.largest_free_block is None else format_size(end.largest_free_block)
-    yield Row("", wording.say(texts.AT_END, live=format_size(end.allocated), largest=largest))
+    sizes = {"requested": format_size(end.requested), "allocated": format_size(end.allocated)}
+    yield Row("", wording.say(texts.AT_END, largest=largest, **sizes))
 
 
 def _findings(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
@@ -120,7 +125,7 @@ def _told(device: DeviceExplanation, findings: Sequence[Finding]) -> list[str]:
 def _unknown(report: SnapshotReport, device: DeviceExplanation | None, wording: Wording) -> Iterator[Block]:
     open_points = [*_missing(report, device, wording)]
     open_points += [wording.count(texts.UNREADABLE, file.unreadable) for file in report.files if file.unreadable]
-    open_points += [wording.say(texts.NOT_READ, file=gap.what, why=bare(gap.why)) for gap in report.gaps]
+    open_points += [wording.say(texts.OPEN, what=gap.what, why=bare(gap.why)) for gap in report.gaps]
     if open_points:
         yield Heading(wording.say(texts.UNKNOWN))
         yield from (Paragraph(spans(text)) for text in open_points)
@@ -138,7 +143,7 @@ def _missing(report: SnapshotReport, device: DeviceExplanation | None, wording: 
     categories = by_category(device.holders)
     before = categories.get(_BEFORE, 0)
     if not device.has_history:
-        yield wording.say(texts.NO_HISTORY, call=call)
+        yield wording.say(texts.NO_TRACE if device.has_frames else texts.NO_HISTORY, call=call)
     elif not device.has_frames:
         yield wording.say(texts.NO_FRAMES, call=call)
     elif before > _LATE * sum(categories.values()):

@@ -12,7 +12,7 @@ from oomdoctor.snapshots.explain import DeviceExplanation
 from oomdoctor.snapshots.facts import by_category
 from oomdoctor.snapshots.places import short_place
 from oomdoctor.snapshots.refusal import Refusal
-from oomdoctor.units import format_size
+from oomdoctor.units import format_share, format_size
 
 _LINES = 6
 _FOLDED = 40
@@ -36,8 +36,11 @@ def place(site: str | None, wording: Wording) -> str:
     return wording.say(texts.NO_FRAME) if site is None else short_place(site)
 
 
-def holder_blocks(device: DeviceExplanation, names: Names, wording: Wording) -> Iterator[Block]:
-    """Yield what is held by category, and the lines that hold most."""
+def holder_blocks(device: DeviceExplanation, names: Names, wording: Wording, *, is_page: bool) -> Iterator[Block]:
+    """Yield what is held by category, and the lines that hold most.
+
+    The drawings of a page have colours and numbers for lines; there categories are a table, so that no number means two things.
+    """
     categories = by_category(device.holders)
     total = sum(categories.values())
     if not total:
@@ -48,7 +51,12 @@ def holder_blocks(device: DeviceExplanation, names: Names, wording: Wording) -> 
         if size >= _LEAST * total
     )
     yield Heading(wording.say(texts.HOLDERS))
-    yield Bar(wording.say(texts.CATEGORIES[device.holders_at], size=format_size(total)), slices)
+    title = wording.say(texts.CATEGORIES[device.holders_at], size=format_size(total))
+    if is_page:
+        yield Paragraph((Span(title),))
+        yield Facts(tuple(Row(part.value, part.label, format_share(part.share)) for part in slices))
+    else:
+        yield Bar(title, slices)
     rows = _lines(device, names, wording)
     if any(row.value != wording.say(texts.NO_FRAME) for row in rows):
         yield Heading(wording.say(texts.LINES))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]{0,64}[ -/]{0,8}[@-~]?"  # CSI: colours, cursor moves
@@ -19,6 +20,7 @@ _FORBIDDEN = re.compile(
 _BROKEN = re.compile("[\ud800-\udfff\ufffe\uffff]")
 _BLANKS = re.compile(r"[ \t\n\xa0]{2,}|[\t\n\xa0]")
 _CUT = "…"
+_SIGNS_OF_A_WORD = string.ascii_letters + string.digits + string.punctuation
 
 
 def clean(text: str, limit: int) -> str:
@@ -43,5 +45,13 @@ def without_unseen(text: str) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """Return the first `limit` characters, with a mark where something is missing."""
-    return text if len(text) <= limit else text[: limit - 1].rstrip() + _CUT
+    """Return at most the first `limit` characters, with a mark where something is missing.
+
+    The cut is between words, if that leaves half of the text: the first half of a key is not known for a key any more.
+    """
+    if len(text) <= limit:
+        return text
+    kept = text[: limit - 1]
+    if text[limit - 1] in _SIGNS_OF_A_WORD and len(words := kept.rstrip(_SIGNS_OF_A_WORD)) > limit // 2:
+        kept = words
+    return kept.rstrip() + _CUT

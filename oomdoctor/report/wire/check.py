@@ -8,10 +8,12 @@ from typing import Literal, get_args
 from msgspec import Struct
 
 from oomdoctor.api.results import RunEstimate
+from oomdoctor.case.diagnosis import KnownBug
 from oomdoctor.case.gap import Gap
 from oomdoctor.case.plan import Fits
 from oomdoctor.case.serving import Served
 from oomdoctor.case.settings import RunConfig, Severity
+from oomdoctor.report.wire.bugs import BugV1, convert_bug
 from oomdoctor.report.wire.estimate import convert_run
 from oomdoctor.report.wire.estimate_v1 import EstimateV1
 from oomdoctor.report.wire.serving import convert_served
@@ -37,10 +39,20 @@ class CheckV1(Struct, frozen=True, kw_only=True):
     estimate: EstimateV1 | None
     gaps: tuple[GapV1, ...]
     """What was not read or is not known."""
+    bugs: tuple[BugV1, ...] = ()
+    """The known memory bugs of the framework's release."""
 
 
-def convert_check(training: RunConfig | None, memory: RunEstimate | None, gaps: Sequence[Gap], wording: Wording, version: str) -> CheckV1:
-    """Convert the complaints; `memory` is None where no card was named or the model is not known."""
+def convert_check(
+    training: RunConfig | None,
+    memory: RunEstimate | None,
+    gaps: Sequence[Gap],
+    wording: Wording,
+    version: str,
+    *,
+    bugs: Sequence[KnownBug] = (),
+) -> CheckV1:
+    """Convert the complaints; `memory` is None where no card was named or the model is not known; `bugs` are of the framework's release."""
     issues = () if training is None else training.issues
     return CheckV1(
         schema="oomdoctor/check/v1",
@@ -51,6 +63,7 @@ def convert_check(training: RunConfig | None, memory: RunEstimate | None, gaps: 
         complaints=tuple(config_issue(issue, wording) for issue in issues),
         estimate=None if memory is None else _estimate(memory, wording),
         gaps=tuple(gap(missing) for missing in gaps),
+        bugs=tuple(convert_bug(bug, wording) for bug in bugs),
     )
 
 

@@ -18,6 +18,7 @@ from oomdoctor.case.settings import RunConfig, Scalar, WrittenSetting
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.headline import plain, settle_text, summary
 from oomdoctor.report.safety.sanitize import clean, clean_line
+from oomdoctor.report.wire.bugs import convert_bug
 from oomdoctor.report.wire.estimate import convert_estimate
 from oomdoctor.report.wire.estimate_v1 import AtFailureV1, EstimateV1, ExpectedV1
 from oomdoctor.report.wire.plan import convert_plans
@@ -79,6 +80,7 @@ def convert_diagnosis(diagnosis: Diagnosis, wording: Wording, version: str) -> R
         told=None if case.told is None else _told(case.told, wording),
         series=tuple(convert_series(series) for series in case.series[:SERIES_LIMIT]),
         measured=None if case.measured is None else convert_measured(case.measured, wording),
+        bugs=tuple(convert_bug(bug, wording) for bug in diagnosis.bugs),
         runs=tuple(_run(line, wording) for line in case.runs[:RUNS_LIMIT]),
         runs_more=max(0, len(case.runs) - RUNS_LIMIT),
     )

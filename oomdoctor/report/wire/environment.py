@@ -8,9 +8,10 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from oomdoctor.case.diagnosis import Cite, Finding, Fix
+from oomdoctor.case.diagnosis import Cite, Finding, Fix, KnownBug
 from oomdoctor.case.environment import Environment
 from oomdoctor.case.event import Certainty
+from oomdoctor.report.wire.bugs import BugV1, convert_bug
 from oomdoctor.report.wording.wording import Wording
 
 Tag = Literal["oomdoctor/environment/v1"]
@@ -55,10 +56,12 @@ class EnvironmentV1(Struct, frozen=True, kw_only=True):
     environment: Environment
     """The facts; unknown ones are left out."""
     findings: tuple[MachineFindingV1, ...]
+    bugs: tuple[BugV1, ...] = ()
+    """The known memory bugs of the releases that are installed."""
 
 
 def convert_environment(
-    environment: Environment, findings: Sequence[Finding], wording: Wording, version: str, *, redact: bool
+    environment: Environment, findings: Sequence[Finding], wording: Wording, version: str, *, redact: bool, bugs: Sequence[KnownBug] = ()
 ) -> EnvironmentV1:
     """Convert a machine; with `redact` without the names of the users of its processes."""
     return EnvironmentV1(
@@ -66,6 +69,7 @@ def convert_environment(
         oomdoctor=version,
         environment=_without_users(environment) if redact else environment,
         findings=tuple(_finding(finding, wording) for finding in findings),
+        bugs=tuple(convert_bug(bug, wording) for bug in bugs),
     )
 
 

@@ -11,6 +11,7 @@ from oomdoctor.api.results import RunEstimate
 from oomdoctor.case.estimate import Assumption, Estimate, Phase, Term
 from oomdoctor.case.plan import Fit, Otherwise
 from oomdoctor.memory.model.placement import card_placement
+from oomdoctor.report.memory.understood import understood
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wire.estimate_v1 import (
     AssumptionV1,
@@ -54,6 +55,7 @@ def convert_run(run: RunEstimate, estimate: Estimate, wording: Wording) -> Estim
     """Convert what somebody asked of a run: also what it needs, and what was assumed the other way."""
     return replace(
         convert_estimate(estimate, wording, run.fit),
+        understood=understood(estimate.setup, wording),
         needed_bytes=UNSET if run.needed is None else size_range(run.needed),
         otherwise=tuple(_otherwise(other, wording) for other in run.otherwise),
         simulated=UNSET if run.simulation is None else _simulated(run.simulation.run),

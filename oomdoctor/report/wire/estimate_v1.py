@@ -180,6 +180,20 @@ class SimulatedV1(Struct, frozen=True, kw_only=True):
     failed: FailedRequestV1 | None
 
 
+class RefusalV1(Struct, frozen=True, kw_only=True):
+    """A check of its settings at which the program ends before it takes any memory."""
+
+    id: str
+    message: str
+    """What the program prints; `...` stands for what is not known here."""
+    why: str
+    setting: str
+    """The setting to change, by the name that all frameworks share."""
+    instead: tuple[int, ...]
+    """Values that the program takes, the nearest first."""
+    source: str
+
+
 class EstimateV1(Struct, frozen=True, kw_only=True):
     """What a run takes of a card. Sizes are bytes of one card; `host_` ones are those of the machine."""
 
@@ -207,6 +221,10 @@ class EstimateV1(Struct, frozen=True, kw_only=True):
     """What was assumed and decides, taken the other way; what turns the verdict stands first."""
     simulated: SimulatedV1 | UnsetType = UNSET
     """Where somebody asked for it."""
+    understood: str | UnsetType = UNSET
+    """What was asked, as it was understood, in one line."""
+    refused: tuple[RefusalV1, ...] | UnsetType = UNSET
+    """Checks at which the program ends before it takes any memory; `starts` and `fits` are about memory alone."""
 
 
 class AtFailureV1(Struct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ class ExplanationV1(Struct, frozen=True, kw_only=True):
     id: str | None
     """What was asked for; null for the list of all areas."""
     part: str | None
-    """Where the id stands: `problems`, `fixes`, `signatures`, `sources`, `causes` or `areas`."""
+    """Where the id stands: `problems`, `fixes`, `signatures`, `sources`, `bugs`, `causes` or `areas`."""
     records: tuple[dict[str, object], ...]
     """The rules as their files write them."""
     fixes: tuple[dict[str, object], ...] | UnsetType = UNSET

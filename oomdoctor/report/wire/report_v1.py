@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Union
 from msgspec import Meta, Struct
 
 from oomdoctor.case.event import Certainty, Kind, Outcome
+from oomdoctor.report.wire.bugs import BugV1
 from oomdoctor.report.wire.estimate_v1 import ExpectedV1
 from oomdoctor.report.wire.plan_v1 import PlansV1
 from oomdoctor.report.wire.settings_v1 import ConfigIssueV1, Count, GapV1, LineNumber, SettingV1
@@ -54,7 +55,7 @@ class EventV1(Struct, frozen=True, kw_only=True):
     line: LineNumber | None
     """1-based; null where it was not counted."""
     offset: Count
-    """Byte offset in the decompressed source."""
+    """Byte offset in the decompressed source; of what was seen and not printed, a number that tells it from others."""
     lines_from_end: Count | None
     """Lines after it, where that is known instead of `line`."""
     rank: Count | None
@@ -129,7 +130,7 @@ class EvidenceV1(Struct, frozen=True, kw_only=True):
     line: LineNumber | None
     """1-based; null where it was not counted."""
     offset: Count
-    """Byte offset in the decompressed source."""
+    """Byte offset in the decompressed source; of what was seen and not printed, a number that tells it from others."""
     lines_from_end: Count | None
     """Lines after it, where that is known instead of `line`."""
     text: str
@@ -383,6 +384,8 @@ class ReportV1(Struct, frozen=True, kw_only=True):
     """What monitors recorded beside the logs."""
     measured: MeasuredV1 | None = None
     """What the memory of the card was held for, beside what the settings lead to expect; null where no snapshot tells."""
+    bugs: tuple[BugV1, ...] = ()
+    """Known bugs of releases that the log shows; their steps stand first in the first finding."""
     runs: Annotated[tuple[RunV1, ...], Meta(max_length=RUNS_LIMIT)] = ()
     """The runs that were told apart, in their order; empty where what was given belongs to one."""
     runs_more: Count = 0

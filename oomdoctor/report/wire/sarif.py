@@ -14,6 +14,7 @@ from oomdoctor.case.diagnosis import Diagnosis, Finding
 from oomdoctor.case.event import Certainty, Place
 from oomdoctor.case.settings import ConfigIssue, Severity
 from oomdoctor.report.diagnosis.headline import settle_text, summary
+from oomdoctor.report.diagnosis.places import event_text
 from oomdoctor.report.safety.sanitize import clean, clean_line
 from oomdoctor.report.wording import labels
 from oomdoctor.report.wording.phrases import bare
@@ -140,7 +141,7 @@ def convert_findings(diagnosis: Diagnosis, wording: Wording, version: str) -> Sa
     first = case.incidents[0]
     level: Severity = _LEVELS.get(case.verdict.memory_failure, "note")
     settle = settle_text(case, wording)
-    why = wording.say(labels.SETTLE) + settle if settle else clean_line(first.root.text, 400)
+    why = wording.say(labels.SETTLE) + settle if settle else clean_line(event_text(first.root, wording), 400)
     verdict = _at(first.root.place, id=first.kind.value, level=level, what=summary(diagnosis, wording), why=why, key=first.root.signature)
     results = [_of_finding(finding, first.root.place, wording) for finding in diagnosis.findings[:_FINDINGS]]
     return _log([verdict, *results, *complaints], wording, version)

@@ -17,6 +17,7 @@ from msgspec.json import schema_components
 from msgspec.structs import fields
 
 from oomdoctor.report.triage.restart_line import RestartAnswer
+from oomdoctor.report.wire.bugs import BugsV1
 from oomdoctor.report.wire.check import CheckV1
 from oomdoctor.report.wire.comparison import ComparisonV1
 from oomdoctor.report.wire.environment import EnvironmentV1
@@ -37,6 +38,7 @@ REPORTS: dict[str, type[Struct]] = {
     "environment-v1": EnvironmentV1,
     "comparison-v1": ComparisonV1,
     "explain-v1": ExplanationV1,
+    "bugs-v1": BugsV1,
     "sweep-v1": SweepV1,
     "snapshot-v1": SnapshotV1,
     "verdict-v1": RestartAnswer,

@@ -10,6 +10,7 @@ TITLE = Text("The handbook of oomdoctor", "oomdoctor 手册")
 PROBLEM = Text("problem", "问题")
 FIX = Text("fix", "措施")
 SIGNATURE = Text("message of {program}", "{program} 的报错")
+OBSERVATION = Text("observation of {program}", "{program} 的观察记录")
 SOURCE = Text("source", "出处")
 CAUSE = Text("cause {name}", "原因 {name}")
 WHY = Text("Why it happens", "为什么会这样")
@@ -40,6 +41,7 @@ MESSAGE: Mapping[str, Text] = {
 }
 EXAMPLE = Text("Example", "例子")
 AS_PRINTED = Text("as {program} prints it", "{program} 的原文")
+AS_SEEN = Text("as a report quotes it", "报告中的写法")
 FIGURES = Text("What it says", "其中的信息")
 DO = Text("What to do", "怎么办")
 NOT = Text("What does not help", "没有用的做法")
@@ -82,6 +84,7 @@ PRESSURE = Text(
 LEADS = Text("What the report makes of the example", "报告对这个例子的判断")
 NEAR = Text("What looks like it but is not", "相似但不是")
 PRINTED = Text("Printed by", "由谁打印")
+SEEN_BY = Text("Observed by", "由谁观察")
 VERSIONS = Text("Versions", "版本")
 SEEN_IN = Text("Where it is from", "见于")
 NOTE = Text("Note", "备注")
@@ -101,6 +104,7 @@ PART_PROBLEMS = Text("problems", "问题")
 PART_FIXES = Text("what to change, with the key of each framework", "改什么，各框架对应的参数")
 PART_SIGNATURES = Text("messages of {n} programs", "{n} 个程序的报错")
 PART_SOURCES = Text("cited documents; five of them are articles, checked claim by claim", "引用的文档，其中五篇文章逐条核对过")
+PART_BUGS = Text("known memory bugs and changed defaults of releases", "各版本的已知内存缺陷与默认行为变化")
 FOUND_PROBLEMS = Text("Problems that speak of “{text}”", "提到“{text}”的问题")
 FOUND_FIXES = Text("What to change", "可以改什么")
 HINT = Text(
@@ -137,6 +141,7 @@ KINDS: Mapping[str, Text] = {
         "某个 kernel 需要的片上内存超过显卡上限，减小批大小没有用。",
     ),
     "look-alike": Text("Not memory: another failure that resembles one.", "不是内存或显存不足，只是看起来像。"),
+    "other-error": Text("Not memory: an error of another kind.", "不是内存或显存不足，是另一种错误。"),
     "consequence": Text(
         "The process died of an error that is further up or in another log.", "进程是被前面（或另一份日志里）的错误带倒的。"
     ),

@@ -17,6 +17,10 @@ NOTHING = Text(
     "No memory of a card is in it: PyTorch had reserved none when it was written.",
     "里面没有显存：写出时 PyTorch 还没有保留任何显存。",
 )
+CUT = Text(
+    "The file ends, or is damaged, before its trace does: whether a request failed is not known.",
+    "文件在记录结束之前就中断或损坏了：是否有申请失败，无从得知。",
+)
 NO_FAILURE = Text("No request failed in this recording.", "这份记录里没有失败的申请。")
 WHY: Mapping[str, Text] = {
     "fragmentation": Text(
@@ -42,7 +46,10 @@ DEVICE = Text("GPU {index}", "GPU {index}")
 IN_FILE = Text("{file}, GPU {index}", "{file}，GPU {index}")
 PEAK = Text("peak {peak} in use, {reserved} reserved", "峰值占用 {peak}，预留 {reserved}")
 NOT_KNOWN = Text("unknown", "未知")
-AT_END = Text("{live} in use at the end, largest free piece {largest}", "结束时占用 {live}，最大空闲块 {largest}")
+AT_END = Text(
+    "{requested} in use at the end, {allocated} allocated (in whole blocks), largest free piece {largest}",
+    "结束时占用 {requested}，按整块计已分配 {allocated}，最大空闲块 {largest}",
+)
 OVER_TIME = Text("in use over time", "占用变化")
 OVER_TIME_BY = Text("Memory in use over the recording, by who holds it", "记录期间的显存占用（按占用者）")
 RESERVED = Text("reserved", "预留")
@@ -85,6 +92,11 @@ NO_HISTORY = Text(
     "Allocations were not recorded: who holds what, and what happened before, is not known. Call `{call}` before the model is made.",
     "没有记录分配过程，因此不知道谁占用、此前发生了什么。请在创建模型之前调用 `{call}`。",
 )
+NO_TRACE = Text(
+    "Allocations were not recorded, only whose the blocks are that were in use at the end: what happened before is not known. "
+    "Call `{call}` before the model is made.",
+    "没有记录分配过程，只知道结束时各块是谁的；此前发生了什么无从得知。请在创建模型之前调用 `{call}`。",
+)
 NO_FRAMES = Text(
     "No line of Python was recorded. Call `{call}` before the model is made.",
     "没有记录到任何 Python 代码行。请在创建模型之前调用 `{call}`。",
@@ -99,4 +111,4 @@ UNREADABLE = Counted(
     "{n} entries or blocks lack what they must have and were left out.",
     "{n} 个条目或块缺少必需的内容，已略去。",
 )
-NOT_READ = Text("{file} was not read: {why}.", "未能读取 {file}：{why}。")
+OPEN = Text("{what}: {why}.", "{what}：{why}。")

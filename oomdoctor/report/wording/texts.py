@@ -19,6 +19,18 @@ REASONS: Mapping[str, Text] = {
     "host-oom": Text(
         "{sure}the host ran out of memory (RAM){place}{phase}{figures}.", "{place}{phase}{sure}主机内存（RAM）不足{figures}。"
     ),
+    "host-oom-at-a-limit": Text(
+        "{sure}the memory limit of the container or job was reached{place}{phase}{figures}.",
+        "{place}{phase}{sure}达到了容器或作业的内存限额{figures}。",
+    ),
+    "host-oom-at-a-set-limit": Text(
+        "{sure}a limit that is set for the process refused it memory{place}{phase}{figures}.",
+        "{place}{phase}{sure}进程申请内存时被为它设置的限额拒绝{figures}。",
+    ),
+    "host-oom-with-room": Text(
+        "{sure}a request for host memory was refused{place}{phase}{figures}, though the host had room.",
+        "{place}{phase}{sure}主机内存的一次申请被拒绝{figures}，而主机当时还有空余。",
+    ),
     "shm-oom": Text(
         "{sure}shared memory (/dev/shm) ran out{place}{phase}{figures}.", "{place}{phase}{sure}共享内存（/dev/shm）不足{figures}。"
     ),
@@ -35,6 +47,14 @@ REASONS: Mapping[str, Text] = {
         "Possibly the host killed it for memory{place}{phase}: the process ended by SIGKILL{code}, and the log does not say why.",
         "{place}{phase}可能因主机内存不足被系统杀掉：进程以 SIGKILL{code}结束，日志里没有写明原因。",
     ),
+    "end-unseen": Text(
+        "Not decided yet: nobody saw the end; the node or the whole job was gone at once.",
+        "还不能判断：没有进程看到结尾，节点或整个作业一下子就没了。",
+    ),
+    "output-unseen": Text(
+        "Not decided yet: the command ended with {end}, and its output was not seen.",
+        "还不能判断：命令以{end}结束，但没有看到它的输出。",
+    ),
     "survived": Text(
         "No failure: {memory} ran short{times}{place}{phase}{figures}, and the program handled it and went on.",
         "没有失败：{place}{phase}{memory}{times}不足{figures}，程序自行处理后继续运行了。",
@@ -45,8 +65,8 @@ REASONS: Mapping[str, Text] = {
     ),
     "none": Text("No failure was found in what was read ({read}).", "在读到的内容中没有发现失败（{read}）。"),
     "other-error": Text(
-        "No memory failure was found. What was read ends with another error: {error}",
-        "没有发现内存或显存不足。读到的内容以另一个错误结束：{error}",
+        "No memory failure{place}{phase}: {error}",
+        "不是内存或显存不足{place}{phase}：{error}",
     ),
     "unknown-memory-error": Text(
         "Possibly memory ran out: what was read ends with an error that speaks of memory and that no rule knows: {error}",
@@ -68,6 +88,9 @@ REASONS: Mapping[str, Text] = {
         "Possibly memory ran out{place}{phase}; the log alone does not decide it.", "{place}{phase}可能内存或显存不足；只看日志还不能确定。"
     ),
 }
+
+HOST_CAUSES: Mapping[str, str] = {"container-memory-limit": "host-oom-at-a-limit", "memory-limit-set": "host-oom-at-a-set-limit"}
+"""What the headline says instead of the host, by the cause that the first finding names."""
 
 SETTLE: Mapping[str, Text] = {
     "unknown-error": Text(
@@ -102,6 +125,15 @@ SETTLE: Mapping[str, Text] = {
         "read the log of rank {rank}, which failed first: the launcher and the other ranks only report that it was gone. "
         "`oomdoctor diagnose LOGDIR` reads the logs of all ranks together",
         "看 rank {rank} 的日志，它最先出错：启动器和其他 rank 只是报告它已经退出。`oomdoctor diagnose 日志目录` 会把所有 rank 的日志一起读",
+    ),
+    "unseen-end": Text(
+        "look at what the scheduler and the kernel of that node wrote in that minute: `sacct -j JOB -o State,ExitCode,MaxRSS`, `dmesg -T`",
+        "看那一分钟调度系统和该节点内核的记录：`sacct -j 作业号 -o State,ExitCode,MaxRSS`、`dmesg -T`",
+    ),
+    "unseen-output": Text(
+        "run it once more with its output in a file: `oomdoctor run --log FILE -- COMMAND 2>&1 | tee FILE`, or "
+        "`oomdoctor run -- COMMAND > FILE 2>&1`",
+        "再运行一次，并把输出存成文件：`oomdoctor run --log 文件 -- 命令 2>&1 | tee 文件`，或 `oomdoctor run -- 命令 > 文件 2>&1`",
     ),
     "unread-rest": Text(
         "get what is missing, copy the file again or unpack it where it was written, and diagnose the whole",
@@ -143,6 +175,8 @@ FIGURES: Mapping[str, Text] = {
     "requested_bytes": Text("Asked for", "申请"),
     "free_bytes": Text("Free", "空闲"),
     "total_bytes": Text("Whole card", "整卡"),
+    "shm_total_bytes": Text("All of /dev/shm", "/dev/shm 总量"),
+    "pool_total_bytes": Text("Whole pool", "内存池总量"),
     "limit_bytes": Text("Limit set", "设定的上限"),
     "allocated_bytes": Text("PyTorch allocated", "PyTorch 已分配"),
     "active_bytes": Text("Active", "正在使用"),

@@ -13,6 +13,7 @@ IN_FILES = Counted("in {n:,} file", "in {n:,} files", "{n:,} 个文件")
 DAYS = Counted("{n} day", "{n} days", "{n} 天")
 DIED = Counted("{n:,} job ({share}) died of memory", "{n:,} jobs ({share}) died of memory", "{n:,} 个作业（{share}）因内存或显存不足而失败")
 NONE_READ = Text("Nothing of them could be read, so nothing can be said yet", "日志都读不出，还无法判断")
+NONE_ENDED = Text("No job ended in that time", "这段时间没有作业结束")
 NONE_DIED = Text("No job died of memory", "没有作业因内存或显存不足而失败")
 IN_GROUPS = Counted("in {n} group", "in {n} groups", "分为 {n} 组")
 HOURS = Text("{hours:,} GPU hours lost", "损失 {hours:,} GPU 小时")
@@ -32,14 +33,30 @@ UNREAD_FILES = Counted(
 BY_RECORDS = Counted(
     "{n:,} job only by the scheduler's records", "{n:,} jobs only by the scheduler's records", "{n:,} 个作业只有调度器的记录能看出"
 )
+WITHOUT_LOG = Counted("no log of {n:,} of them", "no log of {n:,} of them", "其中 {n:,} 个没有日志")
+BY_FILE_DATE = Counted(
+    "the day of {n:,} job is the date of its file: no line tells",
+    "the days of {n:,} jobs are the dates of their files: no line tells",
+    "{n:,} 个作业的日期取自文件时间：日志中没有时间",
+)
+NO_ZONE = Counted(
+    "the lines of {n:,} job name no time zone and were read as UTC",
+    "the lines of {n:,} jobs name no time zone and were read as UTC",
+    "{n:,} 个作业的日志没有写时区，按 UTC 计",
+)
+ENDED_SINCE = Text("Ended since {since} UTC", "自 {since}（UTC）起结束的作业")
+ENDED_BEFORE = Text("Ended before {until} UTC", "{until}（UTC）之前结束的作业")
+ENDED_BETWEEN = Text("Ended from {since} to {until} UTC", "{since} 至 {until}（UTC）结束的作业")
 CONTRADICTED = Counted(
     "the record of {n:,} job says otherwise", "the records of {n:,} jobs say otherwise", "{n:,} 个作业的调度器记录与日志不符"
 )
 NODES = Text("Nodes with more failures than their share", "失败偏多的节点")
 NODE = Text(
-    "{failed} of {jobs} jobs died of memory, {expected} would be usual; {users} users",
-    "{jobs} 个作业中 {failed} 个因内存失败，通常约 {expected} 个；涉及 {users} 个用户",
+    "{failed} of {jobs} jobs died of memory, {expected} would be usual",
+    "{jobs} 个作业中 {failed} 个因内存失败，通常约 {expected} 个",
 )
+USERS = Counted("{n} user", "{n} users", "{n} 个用户")
+NAMES_WITHOUT_USER = Counted("{n} name of unknown users", "{n} names of unknown users", "{n} 个作业名，用户不明")
 NEW = Text("new", "新出现")
 NEWS = Counted("{n} new group of memory failures", "{n} new groups of memory failures", "新出现 {n} 组内存或显存失败")
 BACK = Text("came back", "再次出现")
@@ -64,6 +81,7 @@ HELD = Text("the card is held by others", "显卡被其他进程占用")
 ASKED = Text("{size} asked for", "申请 {size}")
 FREE = Text("{size} free", "空闲 {size}")
 OF = Text("of {size}", "共 {size}")
+ONLY_RECORD = Text("out of memory says {source}; no log", "{source} 记录为内存不足；没有日志")
 USERS_MORE = Text("{names} and {n} more", "{names} 等（另有 {n} 个）")
 RETRY: Mapping[str, Text] = {
     "stop": Text("do not restart as it is", "不改设置就不要重启"),
@@ -78,10 +96,19 @@ NOT_MEMORY = Text("no memory failure in the log", "日志中没有内存或显�
 NOTHING_READ = Text("nothing of the log could be read", "日志完全读不出")
 PERHAPS = Text("perhaps; the log does not settle it", "可能是，日志不足以确定")
 BY_DAY = Text("Jobs that died of memory, by day", "每天因内存或显存不足而失败的作业")
+BY_USER = Text("Users whose jobs died of memory", "作业因内存或显存不足而失败的用户")
+USER = Text("user", "用户")
+UNKNOWN_USER = Text("not known", "不明")
+FAILED = Text("died", "失败")
+ALL_JOBS = Text("of jobs", "作业总数")
+SHARE = Text("share", "占比")
+USER_GROUPS = Text("groups", "组数")
+GPU_HOURS = Text("GPU hours", "GPU 小时")
 BY_NODE = Text("The nodes with most failures, by day", "失败最多的节点，按天")
 ALL_GROUPS = Counted("{n:,} group, the largest first", "{n:,} groups, the largest first", "{n:,} 组，从大到小")
 CAUSE = Text("cause", "原因")
 GROUP = Text("Group {n}: {what}", "第 {n} 组：{what}")
+OF_TRIAGE = Text("From the triage that ended on {time} UTC, kept in {store}", "来自 {time}（UTC）结束的批量诊断，保存在 {store}")
 WHO = Text("who", "用户")
 NAMES = Text("what", "作业名")
 WHERE = Text("where", "节点")
@@ -96,17 +123,51 @@ GONE = Text(
 )
 MESSAGE = Text("To the user", "给用户的消息")
 MESSAGE_ALL = Text("To the users and whoever keeps the nodes", "给用户和节点管理员的消息")
+RAN_OUT_OF: Mapping[str, Text] = {
+    "device-oom": Text("GPU memory", "显存"),
+    "masked-device-oom": Text("GPU memory", "显存"),
+    "host-oom": Text("host memory", "主机内存"),
+    "shm-oom": Text("shared memory (/dev/shm)", "共享内存（/dev/shm）"),
+    "": Text("memory", "内存"),
+}
+RAN_OUT = Text("ran out of {memory}{phase}", "{phase}{memory}不足")
+RAN_OUT_LIKELY = Text("most likely ran out of {memory}{phase}", "很可能{phase}{memory}不足")
 HELLO = Counted(
-    "Your job {jobs}{name} died because memory ran out: {what}.",
-    "{n} of your jobs{name} died because memory ran out: {what}. The jobs: {jobs}.",
+    "Your job {jobs}{name} {what}.",
+    "{n} of your jobs{name} {what}: {jobs}.",
     "你的 {n} 个作业{name}失败了：{what}。作业：{jobs}。",
 )
 HELLO_ALL = Text(
-    "{n} jobs of {users} users{place} died because memory ran out: {what}. The jobs: {jobs}.",
+    "{n} jobs of {users} users{place} {what}: {jobs}.",
     "{users} 个用户的 {n} 个作业{place}失败了：{what}。作业：{jobs}。",
 )
-SAYS = Text("The log says: {text}", "日志原文：{text}")
+ASKED_ONE = Text(
+    "It asked for {asked} where {free} of {total} were free.",
+    "它申请 {asked}，而 {total} 中只空闲 {free}。",
+)
+ASKED_FIRST = Text(
+    "Job {job} asked for {asked} where {free} of {total} were free.",
+    "作业 {job} 申请 {asked}，而 {total} 中只空闲 {free}。",
+)
+HELD_BY_OTHERS = Text("Other processes held memory of the card.", "显卡的一部分被其他进程占用。")
+SAYS = Text('The log says: "{text}"', "日志原文：“{text}”")
 TRY = Text("What helps: {fix}", "建议：{fix}")
+TRY_PERHAPS = Text("What may help: {fix}", "可以试试：{fix}")
+ADVICE: Mapping[str, Text] = {
+    "stop": Text("As it is, it will fail again: change it before a restart.", "不改设置还会失败，重启前请先修改。"),
+    "smaller": Text("It needs less memory at once before a restart can work.", "需要先减小单步用量，重启才有用。"),
+    "more-memory": Text("It needs more host memory or fewer workers.", "需要更多主机内存，或减少 worker。"),
+    "other-node": Text("Run it on another node while this one is looked at.", "请换一个节点运行，原节点需要检查。"),
+    "retry": Text("A restart may do.", "重启可能就好。"),
+}
+ADVICE_SHM = Text("It needs a larger /dev/shm or fewer workers.", "需要更大的 /dev/shm，或减少 worker。")
+ADVICE_AGAIN = Text("It comes again: a restart alone is no cure.", "反复出现，只重启解决不了。")
+SUBJECT = Counted(
+    "{n} of your jobs ran out of memory ({when})",
+    "{n} of your jobs ran out of memory ({when})",
+    "你有 {n} 个作业因内存或显存不足而失败（{when}）",
+)
+JOB = Text("job {id}", "作业 {id}")
 RANK = Text("rank {n}", "rank {n}")
 SHARD_DONE = Text(
     "Shard {n} of {of} is done: {files:,} files, {read:,} sets of them read now. When all are done: oomdoctor triage merge {store}",

@@ -11,6 +11,7 @@ from typing import BinaryIO
 import msgspec
 
 from oomdoctor.case.gap import Gap
+from oomdoctor.opening import open_file, open_file_or_pipe
 from oomdoctor.snapshots.convert import NotASnapshot, recording
 from oomdoctor.snapshots.forms.chrome import chrome_trace, is_chrome_trace
 from oomdoctor.snapshots.forms.packed import Bounded, most_unpacked, pickle_in_zip, plain_source, read_all
@@ -58,7 +59,7 @@ def read_file(path: str, size: int, limit: Limit = unlimited) -> tuple[FilePart,
     """
     damage: list[str] = []
     limit(size, MEMORY_PER_BYTE)
-    with open(path, "rb") as file:
+    with open_file_or_pipe(path) as file:
         source, is_packed = plain_source(file, damage)
         first = source.first.removeprefix(_TEXT_MARK).lstrip()
         if not first:
@@ -70,10 +71,10 @@ def read_file(path: str, size: int, limit: Limit = unlimited) -> tuple[FilePart,
             limit(most_unpacked(size), 2)
         if first.startswith(_PICKLE) and not first.startswith(_LEGACY):
             unpacked = most_unpacked(size) if is_packed else size
-            return _with_damage((FilePart(None, read_pickle(Bounded(source, size), unpacked)),), damage)
+            return _with_damage((FilePart(None, read_pickle(Bounded(source, file), unpacked)),), damage)
         if first.startswith(_ZIP) and not is_packed:
             return (FilePart(None, _zipped(file, size)),)
-        data = read_all(source, size)
+        data = read_all(source, file)
     return _with_damage(tuple(parts_of(data, first, limit)), damage)
 
 
@@ -82,7 +83,7 @@ def begins_as_snapshot(path: str) -> bool:
 
     Raise OSError where it cannot be read, NotReadable where what unpacks it is missing.
     """
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         first = plain_source(file, [])[0].first.removeprefix(_TEXT_MARK).lstrip()
     if first.startswith(_ZIP):
         return b"data.pkl" in first[:_NAME_WITHIN]
@@ -129,7 +130,7 @@ def _pickle(data: bytes) -> Recording:
 
 def _zipped(file: BinaryIO, size: int) -> Recording:
     """Read the pickle in a zip, piece by piece."""
-    with pickle_in_zip(file, size) as source:
+    with pickle_in_zip(file) as source:
         return read_pickle(source, most_unpacked(size))
 
 

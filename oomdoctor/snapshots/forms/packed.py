@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from oomdoctor.ingest.compression import MissingDecompressor, Unpacked, compression, maker
-from oomdoctor.snapshots.opcodes import NotReadable
+from oomdoctor.snapshots.opcodes import NotReadable, UnpacksTooFar
 from oomdoctor.snapshots.pickled.window import ByteSource
 
 FIRST = 1 << 16
@@ -18,7 +18,7 @@ FIRST = 1 << 16
 _PIECE = 1 << 20
 _MOST_TIMES = 100
 """Snapshots unpack to some 5 to 30 times their size; those of a loop that repeats itself to more."""
-_LEAST_LIMIT = 64 << 20
+_LEAST_LIMIT = 32 << 20
 _NESTED = 3
 
 
@@ -69,9 +69,9 @@ def plain_source(file: Any, damage: list[str]) -> tuple[Ahead, bool]:
     return ahead, is_packed
 
 
-def read_all(source: ByteSource, file_size: int) -> bytes:
-    """Return all bytes of a source. Raise NotReadable where they are far more than a file of that size holds."""
-    return _read(Bounded(source, file_size), None)
+def read_all(source: ByteSource, file: BinaryIO) -> bytes:
+    """Return all bytes of a source. Raise UnpacksTooFar where they are far more than its file can hold."""
+    return _read(Bounded(source, file), None)
 
 
 def most_unpacked(file_size: int) -> int:
@@ -80,18 +80,21 @@ def most_unpacked(file_size: int) -> int:
 
 
 class Bounded:
-    """A source that ends with NotReadable where it gives far more than a file of a size holds."""
+    """A source that ends with UnpacksTooFar where it gives far more than what was read of its file can hold.
 
-    def __init__(self, source: ByteSource, file_size: int) -> None:
-        self._source = source
-        self._most = self._left = most_unpacked(file_size)
+    What was read so far counts, and not the whole file: so a large bomb ends as early as a small one.
+    """
+
+    def __init__(self, source: ByteSource, file: BinaryIO) -> None:
+        self._source, self._file = source, file
+        self._given = 0
 
     def read(self, size: int = -1, /) -> bytes:
         """Return at most so many bytes."""
         piece = self._source.read(size)
-        self._left -= len(piece)
-        if self._left < 0:
-            raise NotReadable(f"it unpacks to more than {self._most >> 20} MiB, which no snapshot of its size does")
+        self._given += len(piece)
+        if self._given > (most := most_unpacked(self._file.tell())):
+            raise UnpacksTooFar(f"it unpacks to more than {most >> 20} MiB, which no snapshot of its size does")
         return piece
 
 
@@ -106,7 +109,7 @@ def _read(source: ByteSource, most: int | None) -> bytes:
 
 
 @contextmanager
-def pickle_in_zip(file: BinaryIO, size: int) -> Iterator[ByteSource]:
+def pickle_in_zip(file: BinaryIO) -> Iterator[ByteSource]:
     """Give the pickle in a file of torch.save as a source. Raise NotReadable where there is none, or it is damaged."""
     try:
         with zipfile.ZipFile(file) as archive:
@@ -114,6 +117,6 @@ def pickle_in_zip(file: BinaryIO, size: int) -> Iterator[ByteSource]:
             if inside is None:
                 raise NotReadable("it is a zip without a data.pkl: torch.save did not write it")
             with archive.open(inside) as member:
-                yield Bounded(member, size)
+                yield Bounded(member, file)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError) as error:
         raise NotReadable(f"it is a zip that is damaged or cut off: {error}") from None

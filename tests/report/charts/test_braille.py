@@ -23,7 +23,8 @@ from oomdoctor.report.render.terminal import render
 from oomdoctor.units import GIB
 
 BRAILLE = re.compile("[\u2801-\u28ff]")
-DIAGNOSE = ("diagnose", str(STAIRCASE / "train.log"), "--lang", "en")
+DIAGNOSE = ("diagnose", "train.log", "--lang", "en")
+"""In the folder of the log: a report names it, and a long path is a line more."""
 SWEEP = ("estimate", *MODEL, "--gpu", "40GB", "--sweep", "batch,length", "--lang", "en")
 
 
@@ -37,6 +38,7 @@ def on_terminal(arguments: tuple[str, ...], *, columns: int = 100, **environ: st
         stderr=subprocess.DEVNULL,
         stdin=subprocess.DEVNULL,
         env=environment,
+        cwd=STAIRCASE,
     )
     os.close(terminal)
     out = b""
@@ -76,7 +78,8 @@ def test_without_colour_the_chart_stays() -> None:
 
 
 def test_a_pipe_has_none() -> None:
-    done = subprocess.run([sys.executable, "-m", "oomdoctor", *DIAGNOSE], capture_output=True, encoding="utf-8", check=False)
+    command = [sys.executable, "-m", "oomdoctor", *DIAGNOSE]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", cwd=STAIRCASE, check=False)
     assert done.stdout and not BRAILLE.search(done.stdout)
 
 

@@ -18,6 +18,7 @@ from oomdoctor.triage.store.known_groups import KnownGroup, KnownGroups
 Tag = Literal["oomdoctor/fleet/v1"]
 _GROUPS = 1000
 _LINE = 400
+_USERS = 20
 
 
 class FleetGroupV1(Struct, frozen=True, kw_only=True):
@@ -49,7 +50,7 @@ class FleetGroupV1(Struct, frozen=True, kw_only=True):
     days: dict[str, int]
     """Day -> jobs."""
     users: dict[str, int]
-    """User -> jobs, of the first twenty users that were met."""
+    """User -> jobs, of the twenty users with most."""
     names: dict[str, int]
     nodes: dict[str, int]
     retry: Retry
@@ -81,6 +82,9 @@ class FleetV1(Struct, frozen=True, kw_only=True):
     """What the jobs of a triage come to."""
 
     schema: Tag
+    since: int | None
+    """Jobs that ended since then are counted, in seconds since 1970; null: all."""
+    until: int | None
     jobs: int
     files: int
     bytes: int
@@ -94,6 +98,12 @@ class FleetV1(Struct, frozen=True, kw_only=True):
     unreadable_files: int
     from_records: int
     """Failures that only the scheduler's records show."""
+    without_log: int
+    """Of those the jobs of which no log is at hand."""
+    dated_by: dict[str, int]
+    """What tells when jobs ended (record, log, file) -> jobs."""
+    without_zone: int
+    """Jobs whose lines tell a time and no zone, and were read as UTC."""
     contradicted: int
     """Failures in a log of which the scheduler's record says otherwise."""
     gpu_seconds_lost: int
@@ -112,6 +122,8 @@ def convert_fleet(fleet: Fleet, known: KnownGroups, wording: Wording) -> FleetV1
     """Convert what a triage came to."""
     return FleetV1(
         schema="oomdoctor/fleet/v1",
+        since=fleet.window.since,
+        until=fleet.window.until,
         jobs=fleet.jobs,
         files=fleet.files,
         bytes=fleet.bytes,
@@ -121,6 +133,9 @@ def convert_fleet(fleet: Fleet, known: KnownGroups, wording: Wording) -> FleetV1
         unread=fleet.unread,
         unreadable_files=fleet.unreadable_files,
         from_records=fleet.from_records,
+        without_log=fleet.without_log,
+        dated_by=fleet.dated_by,
+        without_zone=fleet.without_zone,
         contradicted=fleet.contradicted,
         gpu_seconds_lost=fleet.gpu_seconds_lost,
         kinds=fleet.kinds,
@@ -159,7 +174,7 @@ def _group(fleet: Fleet, group: Group, number: int, known: KnownGroups, wording:
         came_back=seen.came_back,
         began_late=began_on(fleet, group),
         days=group.days,
-        users=group.users,
+        users=dict(sorted(group.users.items(), key=lambda told: (-told[1], told[0]))[:_USERS]),
         names=group.names,
         nodes=group.nodes,
         retry=example.retry,

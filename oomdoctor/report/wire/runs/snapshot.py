@@ -62,6 +62,7 @@ def _device(device: DeviceExplanation) -> DeviceV1:
         entries=device.entries,
         end=EndV1(
             reserved_bytes=end.reserved,
+            requested_bytes=end.requested,
             allocated_bytes=end.allocated,
             waiting_bytes=end.waiting,
             largest_free_block_bytes=end.largest_free_block,

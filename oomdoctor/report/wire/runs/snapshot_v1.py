@@ -19,7 +19,10 @@ class EndV1(Struct, frozen=True, kw_only=True):
     """The state when the snapshot was taken."""
 
     reserved_bytes: int
+    requested_bytes: int
+    """What the program asked for of the blocks in use, as the peak counts it."""
     allocated_bytes: int
+    """These blocks as they are, which is what `torch.cuda.memory_allocated()` gives."""
     waiting_bytes: int
     """Blocks that the program freed and another stream still uses."""
     largest_free_block_bytes: int | None

@@ -1,0 +1,121 @@
+"""Opening the files that a person, or another file, names: nothing that has no end, nobody waits for ever, and no way out of a fence.
+
+`confine` puts up the fence: from then on this process, and those that it starts, open named files only below some folders. What is
+asked is where the file lies that was opened, and not what its name looked like before: a link that is swapped in between leads nowhere.
+A file with a second name elsewhere (a hard link) lies in both places.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import select
+import stat
+import sys
+from collections.abc import Sequence
+from typing import BinaryIO
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+OUTSIDE = "outside of the folders that may be read"
+DEVICE = "a device, not a file"
+PIPE = "a pipe, not a file"
+NO_WRITER = "nobody writes to this pipe"
+_FENCE = "OOMDOCTOR_ONLY_BELOW"
+"""The variable of the environment that holds the folders, as JSON: processes inherit it."""
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0)
+_FIRST_BYTES_S = 10.0
+_LONGEST_PATH = 1024
+_KERNEL_MESSAGES = "/proc/kmsg"
+
+
+def confine(folders: Sequence[str]) -> None:
+    """Let named files be opened only below some folders from now on."""
+    os.environ[_FENCE] = json.dumps([os.path.realpath(folder) for folder in folders])
+
+
+def lies_inside(real: str) -> bool:
+    """Return whether a path without links lies where files may be opened."""
+    fence = os.environ.get(_FENCE)
+    return fence is None or any(real == folder or real.startswith(os.path.join(folder, "")) for folder in json.loads(fence))
+
+
+def open_descriptor(path: str, flags: int = _FLAGS, mode: int = 0o666) -> int:
+    """Open what a path names, whatever it is, without waiting. Raise OSError, also where it lies outside of the fence."""
+    handle = os.open(path, flags, mode)
+    if _FENCE in os.environ:
+        try:
+            if not lies_inside(_real_path(handle, path)):
+                raise OSError(errno.EXDEV, OUTSIDE, path)  # as openat2 with RESOLVE_BENEATH says it
+        except BaseException:
+            os.close(handle)
+            raise
+    return handle
+
+
+def open_file(path: str) -> BinaryIO:
+    """Open a plain file. Raise OSError where it is none."""
+    return _checked(open_descriptor(path), path)
+
+
+def open_rule_file(path: str) -> BinaryIO:
+    """Open a plain file of rules: whoever started this process named its folder, and no fence stands before it. Raise OSError."""
+    return _checked(os.open(path, _FLAGS), path)
+
+
+def open_file_or_pipe(path: str) -> BinaryIO:
+    """Open a plain file, or a pipe to which somebody writes: only where a person named it. Raise OSError where it is neither."""
+    handle = open_descriptor(path)
+    if not stat.S_ISFIFO(os.fstat(handle).st_mode):
+        return _checked(handle, path)
+    try:
+        wait_for_writer(handle)
+    except OSError:
+        os.close(handle)
+        raise
+    return os.fdopen(handle, "rb")
+
+
+def _checked(handle: int, path: str) -> BinaryIO:
+    status = os.fstat(handle)
+    if stat.S_ISREG(status.st_mode) and (status.st_size or _has_end(handle, path)):
+        return os.fdopen(handle, "rb")
+    os.close(handle)
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "a folder", path)
+    raise OSError(errno.ENODEV, PIPE if stat.S_ISFIFO(status.st_mode) else DEVICE, path)
+
+
+def _has_end(handle: int, path: str) -> bool:
+    """Return whether a file can be read without waiting; some of the kernel, which call themselves plain, cannot.
+
+    What is read of its messages is gone for all others, however many wait there.
+    """
+    if sys.platform == "win32":
+        return True
+    return _real_path(handle, path) != _KERNEL_MESSAGES and bool(select.select([handle], [], [], 0)[0])
+
+
+def wait_for_writer(handle: int) -> None:
+    """Wait until something stands in a pipe, and let it be read to its end. Raise OSError where nothing comes."""
+    if not select.select([handle], [], [], _FIRST_BYTES_S)[0]:
+        raise OSError(errno.EAGAIN, NO_WRITER)
+    os.set_blocking(handle, True)
+
+
+def _real_path(handle: int, path: str) -> str:
+    """Return where an open file lies. Raise OSError where the system does not say."""
+    try:
+        return os.readlink(f"/proc/self/fd/{handle}")
+    except OSError:
+        pass
+    if fcntl is not None and sys.platform == "darwin":
+        return os.fsdecode(fcntl.fcntl(handle, fcntl.F_GETPATH, bytes(_LONGEST_PATH)).rstrip(b"\0"))
+    real = os.path.realpath(path)
+    if not os.path.samestat(os.lstat(real), os.fstat(handle)):
+        raise OSError(errno.EXDEV, OUTSIDE, path)
+    return real
