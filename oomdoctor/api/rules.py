@@ -63,7 +63,7 @@ def try_rules(root: Path, paths: Sequence[Path] = ()) -> RulesTrial:
 
 def _files(rules: RuleSet) -> dict[str, list[str]]:
     """Return the file of each rule, by kind."""
-    kinds = ("problems", "fixes", "frameworks", "servers", "checks", "changes", "forms", "sheets", "templates")
+    kinds = ("problems", "fixes", "frameworks", "servers", "checks", "changes", "forms", "sheets", "templates", "requests")
     lists = {
         "sources": rules.sources,
         "causes": rules.causes,
@@ -72,6 +72,7 @@ def _files(rules: RuleSet) -> dict[str, list[str]]:
         "evidence": rules.evidence,
         "layouts": rules.layouts,
         "conditions": rules.conditions,
+        "operations": rules.operations,
     }
     return {
         "signatures": [loaded.path for loaded in rules.signatures],
