@@ -230,36 +230,6 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     predict_with_generate: bool | None = None
     """Whether an evaluation generates text."""
 
-    # What a policy writes while it learns, and what is done with it.
-    dynamic_batch: bool | None = None
-    """Whether micro batches are filled up to a number of tokens, so that a number of samples has no effect."""
-    completion_length: int | None = None
-    """Tokens of an answer at most, the prompt not counted."""
-    completions: int | None = None
-    """Answers to each prompt."""
-    log_prob_batch: int | None = None
-    """Answers whose log-probabilities one card computes at a time, where that is not the micro batch."""
-    log_prob_tokens: int | None = None
-    """Tokens of those answers together, where a framework counts these."""
-
-    # Pictures and videos.
-    picture_side: int | None = None
-    """Pixels of the longer side of a picture, where a framework scales pictures to it."""
-    picture_pixels: int | None = None
-    """Pixels of a picture at most, both sides multiplied."""
-    frames: int | None = None
-    """Pictures of a video."""
-
-    # Data before it is trained on.
-    map_processes: int | None = None
-    """Processes that prepare a data set before the run begins."""
-    map_batch: int | None = None
-    """Samples that such a process holds at a time."""
-    prefetch: int | None = None
-    """Batches that each worker of a loader has ready."""
-    eval_samples: int | None = None
-    """Samples of the evaluation set."""
-
     # Servers.
     server_version: str | None = None
     """The release of the server: `0.8.5`."""
@@ -368,12 +338,18 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Tokens at which an answer is cut."""
     logprob_batch: int | None = None
     """Samples whose log-probabilities one card computes at a time."""
+    logprob_tokens: int | None = None
+    """Tokens of those samples together, where a framework counts these."""
+    dynamic_batch: bool | None = None
+    """Whether micro batches are filled up to a number of tokens, so that a number of samples has no effect."""
 
     # Pictures and videos.
     picture_width: int | None = None
     """Width of what is made or trained on, in pixels."""
     picture_height: int | None = None
     """Height of it, in pixels."""
+    picture_side: int | None = None
+    """Pixels along the edge to which pictures are scaled."""
     video_frames: int | None = None
     """Frames of a video."""
     picture_batch: int | None = None
@@ -386,6 +362,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Batches that each loader worker keeps ready."""
     map_workers: int | None = None
     """Processes that prepare a data set."""
+    map_batch: int | None = None
+    """Samples that such a process holds at a time."""
     build_jobs: int | None = None
     """Compilers that run at a time."""
 
