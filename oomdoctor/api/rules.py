@@ -16,6 +16,7 @@ from oomdoctor.api.examples import (
     check_holding,
     check_layout,
     check_problem,
+    check_request,
     check_signature,
 )
 from oomdoctor.knowledge.compiled.compile import packed
@@ -110,6 +111,9 @@ def _examples(rules: RuleSet, chosen: Callable[[str], bool]) -> Iterator[Wrong]:
     for path, change in rules.changes:
         if chosen(path):
             yield from check_change(path, change)
+    for path, request in rules.requests:
+        if chosen(path):
+            yield from check_request(path, request, pack)
     for path, of_program in rules.bugs:
         for bug in of_program.bugs if chosen(path) else ():
             yield from check_bug(path, bug, pack, of_program.build)
