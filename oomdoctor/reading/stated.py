@@ -113,7 +113,7 @@ class RefusalReader:
 
     def __init__(self, tree: LexiconNode) -> None:
         self._tree = tree
-        words = sorted(rarest_words(tree, _REFUSING), key=len, reverse=True)
+        words = sorted(rarest_words(tree, _REFUSING), key=lambda word: (-len(word), word))
         self._signs = re.compile("|".join([*map(re.escape, words), _COMPARED]))
 
     def read(self, text: str, *, is_end: bool = False) -> Iterator[StatedRefusal]:
