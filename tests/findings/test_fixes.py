@@ -131,13 +131,13 @@ LLAMAFACTORY: dict[str, Fact] = {"training.framework": "llamafactory"}
     pytest.param("shorter-sequences", {**LLAMAFACTORY, "training.sequence_length": "2,048"}, ["cutoff_len: 2,048 → 1024"], id="numbers with commas are numbers"),
     pytest.param("shorter-sequences", {**LLAMAFACTORY, "training.sequence_length": 300}, ["cutoff_len: 300 → 256"], id="it stops at the least length"),
     pytest.param("shorter-sequences", {**LLAMAFACTORY, "training.sequence_length": 256}, [], id="the least length is not halved"),
-    pytest.param("shorter-sequences", LLAMAFACTORY, ["cutoff_len: (lower than now)"], id="an unknown length gets a direction and no number"),
+    pytest.param("shorter-sequences", LLAMAFACTORY, ["cutoff_len (lower than now)"], id="an unknown length gets a direction and no number"),
     pytest.param(
-        "shorter-sequences", {"training.framework": "trl", "log.trl_version": "0.9.6"}, ["max_seq_length: (lower than now)"], id="TRL before the rename",
+        "shorter-sequences", {"training.framework": "trl", "log.trl_version": "0.9.6"}, ["max_seq_length (lower than now)"], id="TRL before the rename",
     ),
-    pytest.param("shorter-sequences", {"training.framework": "trl", "log.trl_version": "1.16.0"}, ["max_length: (lower than now)"], id="TRL after the rename"),
+    pytest.param("shorter-sequences", {"training.framework": "trl", "log.trl_version": "1.16.0"}, ["max_length (lower than now)"], id="TRL after the rename"),
     pytest.param(
-        "shorter-sequences", {"training.framework": "trl"}, ["max_length: (lower than now; from 0.16)", "max_seq_length: (lower than now; up to 0.15)"],
+        "shorter-sequences", {"training.framework": "trl"}, ["max_length (lower than now; from 0.16)", "max_seq_length: (lower than now; up to 0.15)"],
         id="an unknown version shows both with their versions",
     ),
     pytest.param("gradient-checkpointing", {**LLAMAFACTORY, "training.gradient_checkpointing": True}, [], id="it is on already"),
