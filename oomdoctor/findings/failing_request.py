@@ -111,7 +111,8 @@ def _programs(facts: Mapping[str, Fact], text: FailureText, frameworks: Sequence
     running = [name for name in named if name in records]
     below = [other for name in running for other in records[name].falls_back_to]
     layers = [name for name, record in records.items() if record.layer and any(_is_set(facts.get(fact)) for fact in record.layer.facts)]
-    framed = [name for name, record in records.items() if record.in_logs is not None and _has_frames(record.in_logs.frames, text.frames)]
+    lines = [line.replace("\\", "/") for line in text.frames if ".py" in line]
+    framed = [name for name, record in records.items() if _has_frames(record, lines)]
     # A server inside a trainer is set by the keys of the trainer.
     training = [name for name in (*running, *framed) if (marks := records[name].in_logs) is not None and marks.purpose == "training"]
     out: dict[str, int] = {}
@@ -123,9 +124,11 @@ def _programs(facts: Mapping[str, Fact], text: FailureText, frameworks: Sequence
     return out
 
 
-def _has_frames(folders: Sequence[str], lines: Sequence[str]) -> bool:
-    """Return whether a traceback runs through the code of a framework."""
-    return any(f"/{folder}/" in line for folder in folders for line in lines)
+def _has_frames(record: FrameworkCore, lines: Sequence[str]) -> bool:
+    """Return whether a traceback runs through the code of a framework, whose package most often has its name."""
+    listed = [f"/{folder}/" for folder in record.in_logs.frames] if record.in_logs is not None else []
+    signs = (*listed, f"packages/{record.framework.replace('-', '_')}/")
+    return any(sign in line for line in lines for sign in signs)
 
 
 def _is_set(value: Fact) -> bool:
