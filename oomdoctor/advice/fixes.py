@@ -109,9 +109,9 @@ def _advised(
 def _in_order(problem: ProblemRecord, request: KnownRequest | None, useless: Collection[str], *, knobs_wait: bool) -> list[str]:
     """Return the fixes of a problem and what changes the request, in the order in which to try them."""
     knobs = () if request is None else request.knobs
-    others = [name for name in problem.fixes if name not in knobs and name not in useless]
-    before = _BEFORE_KNOBS if knobs_wait else 0
-    return [*others[:before], *knobs, *others[before:]]
+    own = [name for name in problem.fixes if name not in useless]
+    before = own[:_BEFORE_KNOBS] if knobs_wait else []
+    return list(dict.fromkeys([*before, *knobs, *own]))
 
 
 def _is_in_the_way(pack: Pack, problem: ProblemRecord) -> bool:
