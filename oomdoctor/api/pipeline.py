@@ -155,7 +155,7 @@ def _diagnosis(
     seen = evidence_seen(pack, known) if failures else {}
     request = _request(pack, known, failures, by_source, settings)
     explained = findings(pack, known, seen)
-    advised = with_advice(explained, pack, known, settings)
+    advised = with_advice(explained, pack, known, settings, request)
     for comparison in (expected, server):
         advised = comparison.weigh(advised, pack) if comparison is not None else advised
     if expected is not None:

@@ -9,6 +9,9 @@ from msgspec import Struct
 from oomdoctor.case.settings import Scalar
 from oomdoctor.case.text import Text
 
+KnownBy = Literal["written", "message", "default"]
+"""Whether a value was written by somebody, printed by the failing message, or is what the program takes by itself."""
+
 
 class Growth(Struct, frozen=True, kw_only=True):
     """A quantity with which a request grows."""
@@ -30,7 +33,7 @@ class SettingInForce(Struct, frozen=True, kw_only=True):
     file: str | None = None
     """The config or log that says it; None for a default."""
     line: int | None = None
-    known_by: Literal["written", "message", "default"] = "written"
+    known_by: KnownBy = "written"
 
 
 class FailingRequest(Struct, frozen=True, kw_only=True):
