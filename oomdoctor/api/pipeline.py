@@ -134,7 +134,8 @@ def _diagnosis(
     log = log_facts(events, pack.frameworks, [read.last for read in reads])
     beside = _run_machine(machine, events, log)
     log = {**beside.log_facts, **log}
-    settings, unread = _settings(config, version, events, log, pack)
+    running = _running(log, judged.incidents, recogniser, pack)
+    settings, unread = _settings(config, version, events, log, pack, [(read.source.name, read.first) for read in reads], running)
     values = {**log, **(settings.facts() if settings is not None else {})}
     log = {**log, **judged.facts}
     failures = tuple(_with_surroundings(_with_figures(incident, events, values), by_source) for incident in judged.incidents)
@@ -296,19 +297,35 @@ def _run_first(judged: Sequence[Finding], pack: Pack) -> tuple[Finding, ...]:
 
 
 def _settings(
-    config: Sequence[str], version: Callable[[str], str] | None, events: Sequence[Event], log: Mapping[str, Value], pack: Pack
+    config: Sequence[str],
+    version: Callable[[str], str] | None,
+    events: Sequence[Event],
+    log: Mapping[str, Value],
+    pack: Pack,
+    starts: Sequence[tuple[str, bytes]],
+    running: Sequence[str],
 ) -> tuple[RunConfig | None, list[Gap]]:
     """Return the settings of the run from its config files and its log, and which files could not be read."""
-    if not config and not any(event.kind is Kind.CONTEXT and event.fields.keys() - _NO_SETTING for event in events):
+    printed = any(event.kind is Kind.CONTEXT and event.fields.keys() - _NO_SETTING for event in events)
+    if not config and not printed and not (running and any(b"-" in start for _, start in starts)):
         return None, []
-    from oomdoctor.configs.resolve import resolve_config  # noqa: PLC0415 - many logs show no setting
+    from oomdoctor.configs.logged_commands import LogStart  # noqa: PLC0415 - many logs show no setting
+    from oomdoctor.configs.resolve import resolve_config  # noqa: PLC0415 - as above
 
+    logs = [LogStart(name, data) for name, data in starts]
     if not config:
-        return resolve_config((), events, log, pack), []
+        return resolve_config((), events, log, pack, logs, running), []
     from oomdoctor.configs.files import read_files  # noqa: PLC0415 - the readers are for those who give files
 
     configs, gaps = read_files(config, version)
-    return resolve_config(configs, events, log, pack), gaps
+    return resolve_config(configs, events, log, pack, logs, running), gaps
+
+
+def _running(log: Mapping[str, Value], failures: Sequence[Incident], recogniser: Recogniser, pack: Pack) -> tuple[str, ...]:
+    """Return the programs whose commands tell what is in force: the one that the log shows, and the one whose message the failure is."""
+    known = {record.framework for record in pack.frameworks}
+    failed = [_programs(recogniser, pack)[failure.root.signature] for failure in failures[:1]]
+    return tuple(dict.fromkeys(name for name in (str(log.get("log.framework")), *failed) if name in known))
 
 
 def _samples(events: Sequence[Event]) -> list[Event]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from oomdoctor.case.event import Event
 from oomdoctor.case.incident import Incident
@@ -29,12 +30,14 @@ class _Shown(Struct, frozen=True, order=True):
     """How well a failure shows a row; of several the greatest counts."""
 
     strength: int
-    nearness: int
+    is_special: bool = True
+    """Whether the operation is one in particular: every pass through a model has intermediate results."""
+    nearness: int = 0
     """How near the programs of the row are to the one that runs."""
-    depth: int
+    depth: int = 0
     """The line of the traceback in which it is shown: the later, the further inside."""
-    parts: int
-    has_phase: bool
+    parts: int = 0
+    has_phase: bool = False
 
 
 def failing_request(pack: Pack, known: KnownFacts, incident: Incident, text: FailureText, run: RunConfig | None) -> FailingRequest:
@@ -63,13 +66,16 @@ def _row(pack: Pack, known: KnownFacts, incident: Incident, text: FailureText, p
         if not nearness or (core.phases and phase is not None and phase not in core.phases):
             continue
         for sign in core.signs:
-            shown = _shown(sign, known, incident, text, nearness, has_phase=phase in core.phases)
-            if shown is not None and (best is None or shown > best[0]):
+            shown = _shown(sign, known, incident, text)
+            if shown is None:
+                continue
+            shown = replace(shown, is_special=not core.general, nearness=nearness, has_phase=phase in core.phases)
+            if best is None or shown > best[0]:
                 best = shown, core
     return None if best is None else pack.record(REQUESTS, best[1].id)
 
 
-def _shown(sign: SignCore, known: KnownFacts, incident: Incident, text: FailureText, nearness: int, *, has_phase: bool) -> _Shown | None:
+def _shown(sign: SignCore, known: KnownFacts, incident: Incident, text: FailureText) -> _Shown | None:
     """Return how well a failure shows a sign; None where a part of it does not hold."""
     depth = 0
     if sign.computes is not None and sign.computes != incident.computes:
@@ -86,7 +92,7 @@ def _shown(sign: SignCore, known: KnownFacts, incident: Incident, text: FailureT
         return None
     strong = (sign.message, sign.frame, sign.computes, sign.shape or None)
     parts = sum(part is not None for part in (*strong, sign.near, sign.when))
-    return _Shown(_STRONG if any(part is not None for part in strong) else _WEAK, nearness, depth, parts, has_phase)
+    return _Shown(_STRONG if any(part is not None for part in strong) else _WEAK, depth=depth, parts=parts)
 
 
 def _stands_in(sign: SignPattern, text: str) -> bool:
@@ -105,9 +111,12 @@ def _programs(facts: Mapping[str, Fact], text: FailureText, frameworks: Sequence
     running = [name for name in named if name in records]
     below = [other for name in running for other in records[name].falls_back_to]
     layers = [name for name, record in records.items() if record.layer and any(_is_set(facts.get(fact)) for fact in record.layer.facts)]
-    framed = [name for name, record in records.items() if record.in_logs is not None and _has_frames(record.in_logs.frames, text.frames)]
+    lines = [line.replace("\\", "/") for line in text.frames if ".py" in line]
+    framed = [name for name, record in records.items() if _has_frames(record, lines)]
+    # A server inside a trainer is set by the keys of the trainer.
+    training = [name for name in (*running, *framed) if (marks := records[name].in_logs) is not None and marks.purpose == "training"]
     out: dict[str, int] = {}
-    for nearness, names in ((4, running), (3, [*framed, *named]), (2, [*layers, *below])):
+    for nearness, names in ((5, training), (4, running), (3, [*framed, *named]), (2, [*layers, *below])):
         for name in names:
             out.setdefault(name, nearness)
     if _TORCH in str(facts.get("incident.program")) or any(_TORCH in line.lower() for line in (text.message, *text.frames)):
@@ -115,9 +124,11 @@ def _programs(facts: Mapping[str, Fact], text: FailureText, frameworks: Sequence
     return out
 
 
-def _has_frames(folders: Sequence[str], lines: Sequence[str]) -> bool:
-    """Return whether a traceback runs through the code of a framework."""
-    return any(f"/{folder}/" in line for folder in folders for line in lines)
+def _has_frames(record: FrameworkCore, lines: Sequence[str]) -> bool:
+    """Return whether a traceback runs through the code of a framework, whose package most often has its name."""
+    listed = [f"/{folder}/" for folder in record.in_logs.frames] if record.in_logs is not None else []
+    signs = (*listed, f"packages/{record.framework.replace('-', '_')}/")
+    return any(sign in line for line in lines for sign in signs)
 
 
 def _is_set(value: Fact) -> bool:

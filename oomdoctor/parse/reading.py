@@ -79,6 +79,8 @@ class SourceEvents(Struct):
     """Offset of a failure -> the traceback that ends in it, of the first few."""
     nearby: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
     """Offset of a failure -> what stands before it and from it on, of the first few."""
+    first: bytes = b""
+    """How it begins: there stands the command that was typed."""
     last: bytes = b""
     unread: int = 0
     gaps: list[Gap] = field(default_factory=list)
@@ -192,6 +194,7 @@ class LogReader:
         if not tally.limited:
             read.unread = 0
         read.last = last if size is None else _read_end(opened, done.end)
+        read.first = read.last if len(read.last) == done.end else _read_start(opened)
         self._last_words(read)
 
     def _end_of_stream(self, done: Walk, engines: Engines, collector: _EventCollector) -> None:
@@ -235,7 +238,7 @@ class LogReader:
         read.source = replace(read.source, size=size)
         whole.finish(read, counts)
         read.events = _numbered(read.events, descriptor, size)
-        read.last = _read_end(opened, size)
+        read.first, read.last = _read_start(opened), _read_end(opened, size)
         self._last_words(read)
 
     def _last_words(self, read: SourceEvents) -> None:
@@ -357,6 +360,17 @@ def _read_end(opened: Opened, size: int) -> bytes:
         return bytes(value[-_LAST:])
     try:
         return os.pread(opened.descriptor, _LAST, max(0, size - _LAST))
+    except OSError:
+        return b""
+
+
+def _read_start(opened: Opened) -> bytes:
+    """Return the beginning of a source; of a stream that is gone nothing is kept."""
+    if opened.descriptor is None:
+        held = getattr(opened.reader, "_reader", opened.reader)
+        return bytes(held.getbuffer()[:_LAST]) if hasattr(held, "getbuffer") else b""
+    try:
+        return os.pread(opened.descriptor, _LAST, 0)
     except OSError:
         return b""
 

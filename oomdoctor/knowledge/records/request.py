@@ -17,6 +17,8 @@ class OperationRecord(Record, frozen=True, kw_only=True):
     id: Id
     title: TextRecord
     """A noun: what was being allocated."""
+    general: bool = False
+    """Whether it is what any pass through a model or any program has, so that an operation that is shown beside it counts."""
 
 
 class QuantityRecord(Record, frozen=True, kw_only=True):
@@ -108,6 +110,7 @@ class RequestCore(Struct, frozen=True):
     programs: list[str]
     phases: list[str]
     signs: list[SignCore]
+    general: bool
 
 
 class RequestFile(Record, frozen=True, kw_only=True):
