@@ -38,6 +38,8 @@ _BEFORE_KNOBS = 2
 """So many fixes against what is in the way stand before those that make the request smaller."""
 _AFTER_LOADING = frozenset(("activations", "logits", "gradients", "optimizer states", "evaluation", "kv cache"))
 """What does not exist yet while a model that is to be trained is put on the card: making it smaller frees nothing there."""
+_OF_MODELS = _AFTER_LOADING | {"weights"}
+_WITHOUT_MODELS = ("tables", "scenes", "code")
 
 
 class Advice(Struct, frozen=True):
@@ -133,7 +135,12 @@ def advice(
     ranked, already = [], []
     for place, name in enumerate(problem.fixes if names is None else names):
         fix = pack.fix(name)
-        if fix is None or _comes_later(fix, known.facts) or (needs := _open_needs(fix, known)) is None:
+        if (
+            fix is None
+            or _comes_later(fix, known.facts)
+            or _is_of_models_alone(fix, known.facts)
+            or (needs := _open_needs(fix, known)) is None
+        ):
             continue
         rows = rows_of(pack, fix, known, training)
         values: Mapping[str, FittedValue] = {}
@@ -145,7 +152,8 @@ def advice(
         if counting and all(change.in_force for change in counting):
             already += [change.setting for change in counting]
         else:
-            ranked.append(_ranked(pack, fix, changes, needs, known, place, values))
+            shrunk = None if request is None or name not in request.knobs else request.request
+            ranked.append(_ranked(pack, fix, changes, needs, known, place, values, shrunk))
     ranked.sort(key=lambda entry: entry.behind)
     not_this = tuple(_not_this(pack.wrong_advice(problem.id), known))
     return Advice(tuple(_said_once(entry.fix for entry in ranked)), tuple(dict.fromkeys(already)), not_this)
@@ -168,6 +176,19 @@ def _comes_later(fix: FixRecord, facts: Mapping[str, Fact]) -> bool:
     if not loading or facts.get("incident.inference") is not None or fix.frees is None:
         return False
     return bool(fix.frees.terms) and _AFTER_LOADING.issuperset(fix.frees.terms)
+
+
+def _is_of_models_alone(fix: FixRecord, facts: Mapping[str, Fact]) -> bool:
+    """Return whether a fix frees only what models have, in a program that has none: a renderer, a table, a compiler."""
+    if facts.get("incident.works_on") not in _WITHOUT_MODELS or fix.frees is None:
+        return False
+    return bool(fix.frees.terms) and _OF_MODELS.issuperset(fix.frees.terms)
+
+
+def _way(fix: FixRecord, known: KnownFacts) -> tuple[Text, str | None]:
+    """Return how a fix is done on the machine of the run, and its command there."""
+    other = next((other for other in fix.elsewhere if evaluate(other.when, known).truth), None)
+    return (fix.how, fix.command) if other is None else (other.how, other.command)
 
 
 def rows_of(
@@ -207,13 +228,14 @@ def _ranked(
     known: KnownFacts,
     place: int,
     values: Mapping[str, FittedValue],
+    shrunk: FailingRequest | None,
 ) -> _RankedFix:
     facts = known.facts
     settings = tuple(change.setting for change in changes if not change.in_force)
     frees = fix.frees
     fitted = [value.frees for value in values.values() if value.frees is not None]
     size = sum(fitted) if fitted else None if frees is None else freed(frees, facts)
-    lacking = missing(facts)
+    lacking = missing(facts) if shrunk is None else shrunk.missing
     behind = place + _HARM[fix.harm] + _UNKNOWN_NEED * bool(needs)
     if size is not None and lacking is not None and size < lacking:
         behind += _NOT_ENOUGH
@@ -221,12 +243,13 @@ def _ranked(
         behind += _NO_KEY
     if any(setting.file is not None for setting in settings):
         behind -= _AT_HAND
+    how, command = _way(fix, known)
     filled = Fix(
         id=fix.id,
         title=fill_template(fix.title, facts),
-        how=fill_template(fix.how, facts),
+        how=fill_template(how, facts),
         settings=settings,
-        command=fix.command,
+        command=command,
         frees=None if frees is None else fill_template(frees.says, facts),
         terms=() if frees is None else tuple(frees.terms),
         frees_bytes=size,

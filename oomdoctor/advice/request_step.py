@@ -37,14 +37,15 @@ class FittedValue(Struct, frozen=True):
 def fitted_values(rows: Sequence[SettingRecord], request: FailingRequest, facts: Mapping[str, Fact]) -> dict[str, FittedValue]:
     """Return the values of settings that make a request smaller, by the names that all frameworks share.
 
-    Left out is what is as small as it can be, and what nobody knows the value in force of.
+    Left out is what is as small as it can be, what nobody knows the value in force of, and what the message itself leads to.
     """
     powers = {growth.quantity: growth.power for growth in request.grows_with}
     out: dict[str, FittedValue] = {}
     for row in rows:
         power = powers.get(row.sets or "", 0)
         was = _in_force(row, request, facts)
-        if row.sets is not None and power > 0 and was is not None and row.change in _LOWERING:
+        computed = row.change == "fitting" and all(number(facts.get(name)) is not None for name in row.facts)
+        if row.sets is not None and power > 0 and was is not None and row.change in _LOWERING and not computed:
             least = 1.0 if row.least is None else float(row.least)
             fitted = _fitted(was, power, max(least, 1.0), request)
             if fitted is not None:
@@ -62,9 +63,9 @@ def rows_that_change(rows: Sequence[SettingRecord], request: FailingRequest) -> 
 
 def _in_force(row: SettingRecord, request: FailingRequest, facts: Mapping[str, Fact]) -> float | None:
     """Return the value in force: what the message of the failure says, else what config and log do."""
-    said = number(facts.get(row.was or ""))
-    if said is not None:
-        return said
+    stated = number(facts.get(row.was or ""))
+    if stated is not None:
+        return stated
     return next((number(known.value) for known in request.in_force if known.setting == row.sets), None)
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from oomdoctor.case.case import LogStart
 from oomdoctor.case.settings import WrittenSetting
 from oomdoctor.configs.frameworks import Frameworks
 from oomdoctor.configs.parsed_config import ParsedConfig
@@ -26,15 +26,10 @@ _PROMPT = re.compile(
 )
 """What stands before a command: the prompt of a shell, the echo of a script."""
 _WINDOWS = re.compile(r"\"?(?:\.{1,2}\\|[A-Za-z]:\\|\S{1,200}\.exe\b)")
+_LAST_OPTIONS = re.compile(r"(?:^|\s)((?:--?[A-Za-z][\w.-]{0,60}(?:=\S{1,200}|\s{1,3}(?!-[A-Za-z-])\S{1,200})?(?:\s{1,3}|$)){2,80})$")
+"""Several options at the end of a line: those of what a launcher starts, whatever that is."""
 _OPTIONS = re.compile(r"(?:--?[A-Za-z][\w.-]{0,60}(?:=\S{1,200}|\s{1,3}(?!-[A-Za-z-])\S{1,200})?(?:\s{1,3}|$)){1,40}")
 """A line of options alone."""
-
-
-class LogStart(Struct, frozen=True):
-    """The beginning of a log."""
-
-    name: str
-    data: bytes
 
 
 def logged_commands(starts: Sequence[LogStart], running: Sequence[str], frameworks: Frameworks, *, is_known: bool) -> list[ParsedConfig]:
@@ -56,14 +51,16 @@ def has_options(starts: Sequence[LogStart]) -> bool:
 def _commands(start: LogStart, running: Sequence[str], frameworks: Frameworks) -> Iterator[ParsedConfig]:
     for line, text in _candidates(start.data):
         command = _PROMPT.sub("", text, count=1) if _PROMPT.match(text) else text
+        programs = [programs[0] for name in running if name in frameworks.records and (programs := frameworks.records[name].programs)]
         if command.startswith("-"):
-            programs = [programs[0] for name in running if name in frameworks.records and (programs := frameworks.records[name].programs)]
             command = " ".join([*programs[:1], command]) if _OPTIONS.fullmatch(command) else ""
         elif _WINDOWS.match(command):
             command = command.replace("\\", "/")
-        for config in read_command_line(start.name, command) if command else ():
-            known = frameworks.recognise(config)
-            yield replace(known, form="log", written=tuple(_at(setting, line) for setting in known.written))
+        configs = [frameworks.recognise(config) for config in read_command_line(start.name, command)] if command else []
+        if programs and not any(config.framework in running for config in configs) and (ends := _LAST_OPTIONS.search(command)):
+            named = [frameworks.recognise(config) for config in read_command_line(start.name, f"{programs[0]} {ends[1]}")]
+            configs = [config for config in named if any(at.key.startswith("--") for _, _, at in frameworks.common_settings(config))]
+        yield from (replace(config, form="log", written=tuple(_at(setting, line) for setting in config.written)) for config in configs)
 
 
 def _candidates(data: bytes) -> Iterator[tuple[int, str]]:

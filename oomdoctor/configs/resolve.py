@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from oomdoctor.case.case import LogStart
 from oomdoctor.case.event import Event
 from oomdoctor.case.settings import ConfigIssue, RunConfig, RunSettings, WrittenSetting
 from oomdoctor.configs.checks.alloc_conf import allocator_options, check_alloc_conf
@@ -15,7 +16,7 @@ from oomdoctor.configs.checks.combinations import comparison_facts, run_checks, 
 from oomdoctor.configs.checks.contradictions import find_contradictions
 from oomdoctor.configs.checks.unknown_keys import find_misplaced_keys, find_unknown_keys
 from oomdoctor.configs.frameworks import Frameworks
-from oomdoctor.configs.logged_commands import LogStart, has_options, logged_commands
+from oomdoctor.configs.logged_commands import has_options, logged_commands
 from oomdoctor.configs.merge import MergedSettings, merge, settings_in_log
 from oomdoctor.configs.parsed_config import ParsedConfig
 from oomdoctor.findings.conditions import Fact

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from oomdoctor.case.event import Event
 from oomdoctor.case.incident import Incident
-from oomdoctor.case.request import FailingRequest, Growth, SettingInForce
+from oomdoctor.case.request import FailingRequest, QuantityGrowth, SettingInForce
 from oomdoctor.case.settings import RunConfig, RunSettings
 from oomdoctor.findings.conditions import Fact, KnownFacts, evaluate
 from oomdoctor.findings.derived import other_processes
@@ -23,7 +23,7 @@ from oomdoctor.knowledge.records.request import ANY, OPERATIONS, QUANTITIES, REQ
 _TORCH = "torch"
 _NAMING = ("training.framework", "log.framework", "incident.inference", "incident.program")
 _STRONG, _WEAK = 2, 1
-"""What was computed, said or asked for shows a request itself; what stands near, or a condition, only that it may be one."""
+"""What was computed, said or plain for shows a request itself; what stands near, or a condition, only that it may be one."""
 
 
 class _Shown(Struct, frozen=True, order=True):
@@ -45,7 +45,7 @@ def failing_request(pack: Pack, known: KnownFacts, incident: Incident, text: Fai
     root = incident.root
     programs = _programs(known.facts, text, pack.frameworks)
     record = _row(pack, known, incident, text, programs)
-    asked = FailingRequest(
+    plain = FailingRequest(
         program=next(iter(programs), None),
         size=root.size("requested_bytes"),
         free=root.size("free_bytes"),
@@ -54,7 +54,7 @@ def failing_request(pack: Pack, known: KnownFacts, incident: Incident, text: Fai
         held_by_others=other_processes(root),
         missing=_missing(root),
     )
-    return asked if record is None else _told(asked, record, programs, pack, known.facts, run)
+    return plain if record is None else _told(plain, record, programs, pack, known.facts, run)
 
 
 def _row(pack: Pack, known: KnownFacts, incident: Incident, text: FailureText, programs: Mapping[str, int]) -> RequestRecord | None:
@@ -137,16 +137,16 @@ def _is_set(value: Fact) -> bool:
 
 def _missing(root: Event) -> int | None:
     requested, free, limit = root.size("requested_bytes"), root.size("free_bytes"), root.size("limit_bytes")
-    room = free if free is not None else limit
-    return None if requested is None or room is None or requested <= room else requested - room
+    available = free if free is not None else limit
+    return None if requested is None or available is None or requested <= available else requested - available
 
 
 def _told(
-    asked: FailingRequest, record: RequestRecord, programs: Mapping[str, int], pack: Pack, facts: Mapping[str, Fact], run: RunConfig | None
+    plain: FailingRequest, record: RequestRecord, programs: Mapping[str, int], pack: Pack, facts: Mapping[str, Fact], run: RunConfig | None
 ) -> FailingRequest:
     operation = pack.record(OPERATIONS, record.operation)
     growth = [
-        Growth(quantity=name, title=known.title, power=power)
+        QuantityGrowth(quantity=name, title=known.title, power=power)
         for name, power in record.grows_with.items()
         if (known := pack.record(QUANTITIES, name)) is not None
     ]
@@ -155,14 +155,14 @@ def _told(
         operation=record.operation,
         title=None if operation is None else operation.title,
         program=max(
-            (name for name in record.programs if name in programs and name != ANY), key=programs.__getitem__, default=asked.program
+            (name for name in record.programs if name in programs and name != ANY), key=programs.__getitem__, default=plain.program
         ),
-        size=asked.size,
-        free=asked.free,
-        total=asked.total,
-        limit=asked.limit,
-        held_by_others=asked.held_by_others,
-        missing=asked.missing,
+        size=plain.size,
+        free=plain.free,
+        total=plain.total,
+        limit=plain.limit,
+        held_by_others=plain.held_by_others,
+        missing=plain.missing,
         grows_with=tuple(growth),
         in_force=tuple(_in_force(record.grows_with, facts, run)),
         settled_by=None if record.settled_by is None else record.settled_by.says,

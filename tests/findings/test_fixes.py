@@ -137,7 +137,7 @@ LLAMAFACTORY: dict[str, Fact] = {"training.framework": "llamafactory"}
     ),
     pytest.param("shorter-sequences", {"training.framework": "trl", "log.trl_version": "1.16.0"}, ["max_length (lower than now)"], id="TRL after the rename"),
     pytest.param(
-        "shorter-sequences", {"training.framework": "trl"}, ["max_length (lower than now; from 0.16)", "max_seq_length: (lower than now; up to 0.15)"],
+        "shorter-sequences", {"training.framework": "trl"}, ["max_length (lower than now; from 0.16)", "max_seq_length (lower than now; up to 0.15)"],
         id="an unknown version shows both with their versions",
     ),
     pytest.param("gradient-checkpointing", {**LLAMAFACTORY, "training.gradient_checkpointing": True}, [], id="it is on already"),
