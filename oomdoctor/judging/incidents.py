@@ -212,7 +212,7 @@ def _group_memory_incidents(
     out = []
     for number, members in enumerate(firsts):
         following = consequences + look_alikes if number == 0 else []
-        also = [event for event in handled if _group(event) == _group(members[0])]
+        also = [event for event in handled if event.is_failure and _group(event) == _group(members[0])]
         out.append(_make_incident(_find_root(members), [*members, *also], sorted(following, key=_position)))
     return tuple(out)
 
