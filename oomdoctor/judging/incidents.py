@@ -108,7 +108,10 @@ def _memory_incidents(events: Sequence[Event], progress: LaterEvidence) -> tuple
     survived = {id(event) for event in _survived(failures, last, progress) if not _was_missed(event, ends)}
     living = [event for event in failures if id(event) not in survived]
     look_alikes = [
-        event for event in ordered if event.kind in (Kind.LOOK_ALIKE, Kind.KERNEL_RESOURCE) and not _is_of_another(event, living)
+        event
+        for event in ordered
+        if event.kind in (Kind.LOOK_ALIKE, Kind.KERNEL_RESOURCE)
+        and not (_is_of_another(event, living) or (event.caught and progress.went_on(event)))
     ]
     echoes = [event for event in ordered if event.kind is Kind.CONSEQUENCE]
     if echoes and progress.ended_well(echoes[-1]):

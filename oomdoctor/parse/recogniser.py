@@ -298,7 +298,7 @@ class Recogniser:
             phase=trace.phase,
             frame=trace.frame,
             computes=self._computations.find(trace.text, window.before + window.raw[: max(0, at)]) if memory else None,
-            caught=memory and self._is_caught(flow.text, match),
+            caught=(memory or signature.kind is Kind.KERNEL_RESOURCE) and self._is_caught(flow.text, match),
         )
 
 
