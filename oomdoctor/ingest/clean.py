@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from oomdoctor.ingest.envelopes import open_envelopes
+from oomdoctor.ingest.prefixes import PREFIX, STAMP
 
 _ESCAPES = re.compile(
     r"\x1b\][^\x07\x1b]{0,2000}(?:\x07|\x1b\\)?"  # OSC: titles, links, clipboard
@@ -38,33 +39,6 @@ _ODD = re.compile("[&\\\\" + "".join(map(chr, _DROP)) + "]"), re.compile(r"</?[a
 """What one of the steps of `_plain` may change; most windows hold none of it. One pattern for all takes twice as long."""
 _DRIVE = re.compile(r"\b[A-Za-z]:\\")
 
-_STAMP = r"\d{4}[-/]\d\d[-/]\d\d[T |]{1,3}\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
-_PREFIXES = (
-    r"(?:\[\][ ])?\[?(?:rank|default)[ =]?(?P<rank>\d{1,5})\]:?[ ]?",  # copying a line often loses its first character
-    r"rank ?(?P<rank2>\d{1,5}):[ ]",
-    r"(?P<srun>\d{1,4}):[ ](?=[ ]{0,60}\S|[ ]{0,60}$)",
-    r"\((?P<worker>[A-Za-z_][^\s()]{0,80}?)?(?:[ ]?rank=(?P<rank3>\d{1,5}))?[ ]?\bpid=(?P<pid>\d{1,8})(?:,[ ]?ip=[\w.:]{1,45})?\)[ ]?",
-    r"\((?:raylet|gcs_server|autoscaler)(?:[ ,][^()]{0,60})?\)[ ]",
-    r"(?!slurm|srun)(?:[a-z][a-z0-9]{0,20}(?:-[a-z0-9]{1,30}){0,6}-[a-z0-9]{0,30}"
-    r"|(?:node|worker|host|dgx|hgx|gpu|server|compute|cn|gn))\d{1,5}:[ ](?!error:|[^\s]{1,40}\s*$)",
-    r"[A-Za-z][\w.-]{0,60}[ ]{1,30}\|[ ](?=\S|[ ]|$)",
-    r">{1,6}(?:[ ]|(?=\w))",
-    r"E[ ]{3}",
-    r"std(?:err|out):[ ]",
-    r"\[\d{4}-\d\d-\d\d[ ]\d\d:\d\d:\d\d(?:[ ]DP\d{1,4})?[ ]TP(?P<rank4>\d{1,5})(?:[ ][A-Z]{2}\d{1,4}){0,2}\][ ]",
-    rf"(?P<time>\[?{_STAMP}\]?)[ ]?(?:std(?:err|out)[ ][FP][ ]|\d\d[OE][ +])?",  # the runtime of containers, GitLab
-    r"(?:INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL)[ ](?P<time2>\d\d-\d\d[ ]\d\d:\d\d:\d\d)(?:[.,]\d{1,6})?[ ]",
-    r"\[(?P<time3>\d\d:\d\d:\d\d)\][ ]",
-    r"\[[ ]{0,8}\d{1,9}\.\d{3,6}\][ ]?",
-    r"\[[^\W\d]{2,3}\.?[ ][^\W\d]{2,4}\.?[ ]{1,2}\d{1,2}[ ]\d\d:\d\d:\d\d[ ]\d{4}\][ ]?",
-    r"[A-Z][a-z]{2}[ ]{1,2}\d{1,2}[ ](?P<time4>\d\d:\d\d:\d\d)[ ](?:(?:[\w.-]{1,64}[ ])?kernel:[ ]?|[\w.-]{1,64}[ ](?=[\w./@-]{1,60}\[\d{1,8}\]:[ ]))",
-    r"\[\d{2,8}\][ ](?=\[)",
-    r"\[\d{4}-\d\d-\d\d,[ ]\d\d:\d\d:\d\d[ ][A-Z]{3,4}\][ ](?:\{(?:subprocess|logging_mixin|pod_manager|process_utils|docker)\.py:\d{1,6}\}[ ]INFO[ ]-[ ])?",
-    r"\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\][ ]",
-    r"(?:\[[\w.:-]{1,60}\][ ]){0,3}(?:\[PID:\d{1,8}\][ ])?\[(?:RANK|Rank)[ :=](?P<rank5>\d{1,5})\](?:[ ]\[[A-Z]\])?[ ]",
-)
-"""What stands before a line; of Airflow also what it says of each line that a program printed (airflow hooks/subprocess.py and others)."""
-_PREFIX = re.compile(r"\s{0,8}(?:" + "|".join(f"(?P<kind{number}>{prefix})" for number, prefix in enumerate(_PREFIXES)) + ")")
 _PROGRAM = re.compile(r"(?!slurm|srun|systemd|kernel|dockerd|kubelet|earlyoom)[\w./@-]{1,60}\[\d{1,8}\]: ")
 """The program of which a system log tells."""
 _INDENTED = 4
@@ -141,6 +115,10 @@ class Flow:
             number -= 1
         return self._starts[number]
 
+    def is_joined(self, start: int, end: int) -> bool:
+        """Return whether a piece of the text goes over a cut."""
+        return any(start < at < end for at in self.joints)
+
     def span_of_lines(self, start: int, end: int) -> tuple[int, int]:
         """Return where in the text the lines begin and end in which something stands."""
         first = max(0, bisect_right(self._starts, start) - 1)
@@ -195,12 +173,12 @@ def _each_line(raw: bytes, base: int) -> list[Line]:
     """Return the lines of a window out of their envelopes, their markup and their prefixes."""
     pieces = [(piece.decode("utf-8", "replace"), offset) for piece, offset in _physical(raw, base)]
     opened = open_envelopes([text for text, _ in pieces]) if raw.lstrip().startswith(b"{") or b"\n{" in raw else None
-    whole = raw.decode("utf-8", "replace") if opened is None else "\n".join(one.text for one in opened)
+    whole = raw.decode("utf-8", "replace") if opened is None else "\n".join(line.text for line in opened)
     is_plain = not any(odd.search(whole) for odd in _ODD)
     lines = []
     for number, (text, offset) in enumerate(pieces):
-        said = text if opened is None else opened[number].text.replace("\r", "\n")
-        for part in said.split("\n") if is_plain else _plain(said):
+        inner = text if opened is None else opened[number].text.replace("\r", "\n")
+        for part in inner.split("\n") if is_plain else _plain(inner):
             line = _strip(part, offset, len(text))
             lines.append(line if opened is None or line.time else replace(line, time=opened[number].time))
     return lines
@@ -228,6 +206,7 @@ def _without_supervisor(lines: list[Line]) -> list[Line]:
             bare=len(line.kinds) <= common,
         )
         for line in lines
+        if line.text[lead:]
     ]
 
 
@@ -249,14 +228,18 @@ def _without_wrapper(lines: list[Line]) -> list[Line]:
         return lines
     stripped = [_strip(body, line.offset, line.width) for line, body in zip(lines, bodies)]
     return [
-        replace(inner, rank=inner.rank if line.rank is None else line.rank, worker=line.worker or inner.worker, time=line.time or inner.time)
+        replace(
+            inner, rank=inner.rank if line.rank is None else line.rank, worker=line.worker or inner.worker, time=line.time or inner.time
+        )
         for line, inner in zip(lines, stripped)
+        if inner.text
     ]
 
 
 def _is_printed(body: str) -> bool:
-    """Return whether a line looks like output of a program, which no logger writes: indented, empty, an exception, a bar, a second prefix."""
-    return body[:1] in ("", " ") or any(form.match(body) for form in (_EXCEPTION, _BAR, _PREFIX)) or re.search(_STAMP, body[:40]) is not None
+    """Return whether a line is one that no logger writes: indented, empty, an exception, a bar, with a prefix or a time of its own."""
+    is_shaped = body[:1] in ("", " ") or any(form.match(body) for form in (_EXCEPTION, _BAR, PREFIX))
+    return is_shaped or re.search(STAMP, body[:40]) is not None
 
 
 def _physical(raw: bytes, base: int) -> list[tuple[bytes, int]]:
@@ -297,7 +280,7 @@ def _strip(text: str, offset: int, width: int) -> Line:
     ends: list[int] = []
     at = 0
     for _ in range(8):
-        prefix = _PREFIX.match(text, at)
+        prefix = PREFIX.match(text, at)
         if prefix is None or prefix.end() == at:
             break
         rank_text = next(filter(None, prefix.group("rank", "rank2", "rank3", "rank4", "rank5", "srun")), None)
@@ -308,9 +291,7 @@ def _strip(text: str, offset: int, width: int) -> Line:
         at = prefix.end()
         kinds.append(prefix.lastgroup or "")
         ends.append(at)
-    return Line(
-        text[at:], offset, rank, worker, time.strip("[]") if time else None, width, tuple(kinds), tuple(ends), len(text), not kinds
-    )
+    return Line(text[at:], offset, rank, worker, time.strip("[]") if time else None, width, tuple(kinds), tuple(ends), len(text), not kinds)
 
 
 def _goes_on(before: Line, text: str, edge: int, *, is_cut: bool) -> bool:
@@ -355,4 +336,6 @@ def _rejoin(lines: list[Line]) -> list[str] | None:
 
 def _is_torn(line: Line, after: Line, edge: int) -> bool:
     """Return whether the widest line breaks off in the middle of a sentence that the next one goes on with."""
-    return line.columns == edge and re.search(r"[\w,:=(<\[/ -]$", line.text) is not None and re.match(r"[a-z0-9_.,;:)\]>/-]", after.text) is not None
+    if line.columns != edge or _OWN_LINE.match(after.text):
+        return False
+    return re.search(r"[\w,:=(<\[/ -]$", line.text) is not None and re.match(r"[a-z0-9_.,;:)\]>/-]", after.text) is not None

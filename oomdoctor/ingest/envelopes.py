@@ -11,36 +11,36 @@ _SAYS = ("log", "message", "msg", "MESSAGE", "textPayload", "body", "line")
 """The field with the line: of Docker, cloud loggers, structured loggers, journald, Cloud Logging, OpenTelemetry, Loki."""
 _LEVELS = ("level", "severity", "levelname", "PRIORITY")
 _TIMES = ("time", "timestamp", "ts", "@timestamp")
-_SKIPPED = 1
-"""A window may begin inside an object."""
+_SKIPPED = 2
+"""A window may begin and end inside an object."""
 
 
-class Told(Struct, frozen=True):
+class EnvelopeLine(Struct, frozen=True):
     """A line out of its envelope, and when the envelope says that it was printed."""
 
     text: str
     time: str | None = None
 
 
-def open_envelopes(texts: Sequence[str]) -> list[Told] | None:
+def open_envelopes(texts: Sequence[str]) -> list[EnvelopeLine] | None:
     """Return the lines of a program where each of `texts` is an object around one; None where they are none.
 
     A level is left before its line where lines have different ones: then the program gave them, and no collector.
     """
     objects = [_decoded(text) for text in texts]
-    said = [None if opened is None else _field(opened, _SAYS) for opened in objects]
-    missing = sum(text is None for text, raw in zip(said, texts) if raw.strip())
+    inner = [None if opened is None else _field(opened, _SAYS) for opened in objects]
+    missing = sum(text is None for text, raw in zip(inner, texts) if raw.strip())
     if missing > _SKIPPED or missing == sum(bool(raw.strip()) for raw in texts):
         return None
     levels = [_field(opened, _LEVELS) or "" if opened is not None else "" for opened in objects]
-    is_programs = len({level for level, text in zip(levels, said) if text is not None}) > 1 or sum(map(bool, said)) == 1
+    is_programs = len({level for level, text in zip(levels, inner) if text is not None}) > 1 or sum(map(bool, inner)) == 1
     out = []
-    for raw, opened, text, level in zip(texts, objects, said, levels):
+    for raw, opened, text, level in zip(texts, objects, inner, levels):
         if opened is None or text is None:
-            out.append(Told(raw))
+            out.append(EnvelopeLine(raw))
         else:
             head = f"{level.upper()} " if is_programs and level else ""
-            out.append(Told(head + text.removesuffix("\n"), _field(opened, _TIMES)))
+            out.append(EnvelopeLine(head + text.removesuffix("\n"), _field(opened, _TIMES)))
     return out
 
 
