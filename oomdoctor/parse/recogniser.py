@@ -150,7 +150,9 @@ class Recogniser:
                 turn = seen[name, line.offset] = seen.get((name, line.offset), 0) + 1
                 key = (name, line.offset, turn)
                 known = messages.get(key)
-                if known is None or len(match.fields) > len(known[0].fields):
+                # A figure of which a terminal kept the end on the next line is whole only where the lines are joined.
+                more = -1 if known is None else len(match.fields) - len(known[0].fields)
+                if known is None or more > 0 or (more == 0 and flow.is_joined(match.start, match.end)):
                     messages[key] = (match, flow)
         real = [(match, flow) for match, flow in messages.values() if not self._is_only_text(match, flow)]
         kept = self._without_doubles(self._without_general(real))
@@ -323,7 +325,7 @@ class Recogniser:
             phase=trace.phase,
             frame=trace.frame,
             computes=self._computations.find(trace.text, window.before + window.raw[: max(0, at)]) if memory else None,
-            caught=memory and self._is_caught(flow.text, match),
+            caught=(memory or signature.kind is Kind.KERNEL_RESOURCE) and self._is_caught(flow.text, match),
         )
 
 

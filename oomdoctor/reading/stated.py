@@ -39,6 +39,8 @@ _REMARK = re.compile(
     r"|^oomdoctor run: "
 )
 """What is said below a warning, and what is quoted of this program: a log is no testimony of it."""
+_RETURNED = re.compile(r"\b[A-Za-z_]\w{2,60}\(\)(?: failed)?:\s$")
+"""A function before what it reports, as perror prints it."""
 _CALLED = re.compile(r"(?i)[ _](?:error|exception|fault)\b")
 """What calls the words before it an error."""
 _RAISED = re.compile(r"panicked at|TT_FATAL|(?i:fatal error)|[Ee]rror termination|terminate called|Caused by:")
@@ -92,6 +94,7 @@ class _Sentence(Struct, frozen=True):
         """Whether the program calls it an error."""
         return bool(
             _ERROR.search(self.head)
+            or _RETURNED.search(self.head)
             or _CALLED.match(self.line[self.refusal.end :])
             or _RAISED.search(self.above)
             or any(map(_ENDS.search, (self.line[self.refusal.end :], *self.after[:1])))
