@@ -34,7 +34,8 @@ DERIVED: Final = frozenset({
     "request_kind", "request_share", "share", "spare_bytes", "step", "step_is_eval", "step_is_first", "step_is_late",
     "step_is_save", "unaccounted_bytes", "unaccounted_share", "unallocated_bytes", "unallocated_share", "whole_pool_refused",
 })  # fmt: skip
-"""findings/derived.py, fitting.py, failure_step.py, tensor_match.py, host_memory.py, serving_share.py, facts.py: what follows from a message."""
+"""findings/derived.py, fitting.py, failure_step.py, tensor_match.py, host_memory.py, serving_share.py, facts.py: what follows from
+messages."""
 INCIDENT: Final = frozenset({
     "certainty", "computes", "count", "frame", "inference", "kind", "phase", "program", "quantised", "ranks", "signature", "survived",
     "works_on",

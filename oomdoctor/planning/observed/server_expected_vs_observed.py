@@ -96,7 +96,8 @@ def _served(run: LoggedRun, log: Mapping[str, Value], shape: Shape, record: Serv
 
 def _printed(ledger: ServerLedger | None, incident: Incident | None) -> Iterable[tuple[str, int]]:
     """Yield what the log shows, by the names of terms; of the cache what the failure says counts before what was planned."""
-    said = None if incident is None else next((size for name in _CACHE_FIELDS if (size := incident.root.size(name)) is not None), None)
+    fields = _CACHE_FIELDS if incident is not None else ()
+    failed = next((size for name in fields if incident is not None and (size := incident.root.size(name)) is not None), None)
     if ledger is not None:
         parts = {
             "weights": ledger.weights,
@@ -105,9 +106,9 @@ def _printed(ledger: ServerLedger | None, incident: Incident | None) -> Iterable
             "cuda graphs": ledger.graphs,
             "kv cache": ledger.cache,
         }
-        yield from ((name, size) for name, size in parts.items() if size is not None and (name != "kv cache" or said is None))
-    if said is not None:
-        yield "kv cache", said
+        yield from ((name, size) for name, size in parts.items() if size is not None and (name != "kv cache" or failed is None))
+    if failed is not None:
+        yield "kv cache", failed
 
 
 def _total(
