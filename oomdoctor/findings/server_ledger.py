@@ -19,7 +19,7 @@ _NO_TOPICS: Sequence[str] = ()
 _ADDED: Mapping[str, frozenset[str]] = {
     "sglang": frozenset({
         "weights_bytes", "kv_cache_bytes", "k_bytes", "v_bytes", "cuda_graph_bytes", "conv_state_bytes", "ssm_state_bytes",
-        "draft_conv_state_bytes", "draft_ssm_state_bytes",
+        "draft_conv_state_bytes", "draft_ssm_state_bytes", "kv_final_bytes",
     }),
     "llama.cpp": frozenset({"model_buffer_bytes", "kv_buffer_bytes", "state_buffer_bytes"}),
 }  # fmt: skip
@@ -178,8 +178,8 @@ def _cache(sizes: Mapping[str, int]) -> int | None:
     """Return what the cache takes, states included; else what it is given."""
     if "block_bytes" in sizes and "gpu_blocks" in sizes:
         return sizes["block_bytes"] * sizes["gpu_blocks"]
-    taken = _first(sizes, "kv_cache_bytes", "kv_buffer_bytes")
-    pair = _sum(sizes, "k_bytes", "v_bytes")
+    taken = _first(sizes, "kv_final_bytes", "kv_cache_bytes", "kv_buffer_bytes")
+    pair = None if "kv_final_bytes" in sizes else _sum(sizes, "k_bytes", "v_bytes")
     taken = pair if taken is None else taken if "kv_buffer_bytes" in sizes else taken + (pair or 0)
     states = _sum(sizes, *_STATES)
     if taken is None and states is None:
