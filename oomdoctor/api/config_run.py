@@ -128,7 +128,7 @@ class ConfigRun:
     def _is_told(self) -> bool:
         """Return whether the log tells the run and its card, and the memory model sees why it did not fit."""
         case = None if self._diagnosis is None else self._diagnosis.case
-        if case is not None and case.served is not None:
+        if case is not None and case.served is not None and case.incidents:
             return case.served.total_is_known and case.served.served.starts != "yes"
         expected = None if case is None else case.estimate
         return expected is not None and expected.is_told and expected.budget is not None and expected.fits != "yes"

@@ -21,6 +21,7 @@ from oomdoctor.report.diagnosis.headline import incident_sentence, settle_text, 
 from oomdoctor.report.diagnosis.places import event_place, event_row, event_text, place_text, repetition_text
 from oomdoctor.report.diagnosis.printed_memory import printed_memory_chart
 from oomdoctor.report.diagnosis.runs import runs_blocks
+from oomdoctor.report.diagnosis.server_memory import server_memory
 from oomdoctor.report.diagnosis.steps import TIGHTEST, not_this, steps
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Style
 from oomdoctor.report.safety.redact import redact_text
@@ -64,6 +65,7 @@ def compose(diagnosis: Diagnosis, wording: Wording, version: str, tightness: int
     blocks += measured_parts(case.measured, wording, folds=tightness >= _TELLS_ONE)
     blocks += _over_time(case, wording)
     blocks += _budget(case, wording)
+    blocks += server_memory(case, wording)
     blocks += _meaning(diagnosis.findings, first, wording, tightness)
     blocks += _open_cause(diagnosis.open_cause, wording)
     blocks += config_issue_blocks(case.training, wording)

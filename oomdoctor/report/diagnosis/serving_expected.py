@@ -12,6 +12,8 @@ from oomdoctor.report.memory.serving import shortage
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_share, format_size
 
+_GRAPHS = "cuda graphs"
+
 
 def beside_printed(served_run: ServedRun, wording: Wording) -> Iterator[Block]:
     """Yield the share, its parts and the cache."""
@@ -59,6 +61,13 @@ def _rows(served_run: ServedRun, wording: Wording) -> Iterator[Row]:
         yield Row(part_name(name, wording), format_size(size), _seen(served_run, name, wording))
     if worked_out:
         yield Row(part_name("kv cache", wording), format_size(served_run.seen["kv cache"]), wording.say(Text("seen", "日志所示")))
+    beside = next((term.bytes for term in served.beside if term.name == _GRAPHS), None)
+    if beside is not None and _GRAPHS in served_run.seen:
+        yield Row(part_name(_GRAPHS, wording), format_size(beside), _seen(served_run, _GRAPHS, wording))
+    if served_run.seen_tokens is not None and served.full_tokens and not worked_out:
+        tokens = wording.say(Text("{:,} tokens", "{:,} 个 token"))
+        shows = wording.say(Text("the log shows {}", "日志显示 {}")).format(tokens.format(served_run.seen_tokens))
+        yield Row(wording.say(Text("tokens in the cache", "缓存可容纳")), tokens.format(served.full_tokens), shows)
     if served.request is not None:
         tokens = wording.say(Text("{:,} tokens", "{:,} 个 token")).format(served.server.length)
         yield Row(wording.say(Text("one request of full length", "一个最大长度的请求")), format_size(served.request), tokens)

@@ -45,7 +45,7 @@ _ASSUMED = Text("Not told, so assumed: {list}.", "文中没有说明，按此假
 
 def budget_blocks(case: Case, wording: Wording) -> Iterator[Block]:
     """Yield what the arithmetic says beside a log of a server, or in place of a log."""
-    if case.served is not None:
+    if case.served is not None and case.incidents:
         yield from beside_printed(case.served, wording)
     if case.told is not None:
         yield from told_blocks(case.told, wording)
