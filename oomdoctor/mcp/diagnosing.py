@@ -21,7 +21,6 @@ from oomdoctor.mcp.answers import ComparisonAnswer, DiagnosisAnswer, FailedJob, 
 from oomdoctor.mcp.toolbox import Toolbox
 from oomdoctor.report.comparison.compare import compose as compose_comparison
 from oomdoctor.report.diagnosis.compose import compose as compose_diagnosis
-from oomdoctor.report.diagnosis.steps import TIGHTEST
 from oomdoctor.report.machine.environment import compose_environment
 from oomdoctor.report.runs.snapshot import compose as compose_snapshot
 from oomdoctor.report.triage.row_text import redact_line
@@ -73,7 +72,6 @@ class DiagnosingTools:
         told = self._box.tell(
             compose_diagnosis(diagnosis, wording, __version__),
             lambda: convert_diagnosis(diagnosis, wording, __version__),
-            brief=compose_diagnosis(diagnosis, wording, __version__, TIGHTEST),
         )
         verdict, root = diagnosis.case.verdict, next((incident.root for incident in diagnosis.case.incidents), None)
         first = next(iter(diagnosis.findings), None)

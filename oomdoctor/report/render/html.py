@@ -14,6 +14,8 @@ from oomdoctor.report.charts.curves import drawn_curves
 from oomdoctor.report.charts.strips import drawn_strips
 from oomdoctor.report.charts.stylesheet import policy, stylesheet
 from oomdoctor.report.document import (
+    Action,
+    Actions,
     Areas,
     Bar,
     Bars,
@@ -89,9 +91,13 @@ class _BlockWriter:
             elif isinstance(block, Table):
                 yield _grid(block)
             elif isinstance(block, Quote):
-                yield f"<figure><figcaption>{escape(block.where)}</figcaption><pre>{escape(block.text)}</pre></figure>"
+                text = f"<pre>{escape(block.text)}</pre>" if block.text else ""
+                yield f"<figure><figcaption>{escape(block.where)}</figcaption>{text}</figure>"
             elif isinstance(block, Steps):
                 yield f'<ol start="{block.first}">' + "".join(_step(step) for step in block.steps) + "</ol>"
+            elif isinstance(block, Actions):
+                written = f"<p>{_spans(block.written_by)}</p>" if block.written_by else ""
+                yield "<ol>" + "".join(map(_action, block.actions)) + "</ol>" + written
             elif isinstance(block, Folded):
                 gist = f' <span class="dim">{escape(block.gist)}</span>' if block.gist else ""
                 folded = "\n".join(self.blocks(block.blocks))
@@ -148,6 +154,12 @@ def _cells(row: Row) -> str:
     kind = ' class="size"' if row.value[:1].isdigit() and len(row.value) <= 12 else ""
     value = f"<td{kind}>{_span(Span(row.value, row.style))}</td>"
     return value + (f'<td class="dim">{escape(row.note)}</td>' if row.note else "")
+
+
+def _action(action: Action) -> str:
+    place = f'<span class="dim">{escape(action.place)}</span> ' if action.place else ""
+    aside = "; ".join(filter(None, (action.aside, action.gist)))
+    return f"<li>{place}{_spans(action.do)}" + (f' <span class="dim">({escape(aside)})</span>' if aside else "") + "</li>"
 
 
 def _step(step: Step) -> str:

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.report.document import (
+    Action,
+    Actions,
     Areas,
     Bar,
     Bars,
@@ -73,9 +75,12 @@ def blocks(sequence: Sequence[Block]) -> Iterator[str]:
         elif isinstance(block, (Curves, Strips, CountBars, CountGrid)):
             continue
         elif isinstance(block, Quote):
-            yield f"{_start(escaped(block.where))}\n{fenced(block.text)}"
+            yield _start(escaped(block.where)) + (f"\n{fenced(block.text)}" if block.text else "")
         elif isinstance(block, Steps):
             yield "\n".join(_step(number, step) for number, step in enumerate(block.steps, block.first)).rstrip("\n")
+        elif isinstance(block, Actions):
+            yield "\n".join(_action(number, action) for number, action in enumerate(block.actions, 1))
+            yield _spans(block.written_by)
         else:
             yield _folded(block)
 
@@ -188,6 +193,13 @@ def _step(number: int, step: Step) -> str:
     if step.note:
         parts.append(f"\n    {_start(_spans(step.note))}")
     return "\n".join(parts) + "\n"
+
+
+def _action(number: int, action: Action) -> str:
+    """Return one thing to do, with what it is for."""
+    place = escaped(action.place) + " " if action.place else ""
+    aside = "; ".join(filter(None, (action.aside, action.gist)))
+    return f"{number}. " + (place or "") + (_spans(action.do) if place else _start(_spans(action.do))) + (f" ({escaped(aside)})" if aside else "")
 
 
 def _folded(block: Folded) -> str:

@@ -10,6 +10,12 @@ def bare(text: str) -> str:
     return text.rstrip(" .。")
 
 
+def lower_first(text: str) -> str:
+    """Return a sentence as part of another one: "All activations" goes on in small letters, "JAX holds" and Chinese do not change."""
+    small = text[1:2].islower() or text[1:2] == " "
+    return text[:1].lower() + text[1:] if small else text
+
+
 def setting_line(key: str, value: str) -> str:
     """Return a setting as a person types it: an option, a variable, an argument in code, or a line of a config.
 

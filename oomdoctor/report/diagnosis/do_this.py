@@ -1,0 +1,150 @@
+"""What to do: three things in a line each, the evidence that settles an open cause last, and the command that writes the first."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Sequence
+
+from oomdoctor.advice.fixes import unique_fixes
+from oomdoctor.case.case import Case
+from oomdoctor.case.diagnosis import Diagnosis, Fix
+from oomdoctor.case.event import Kind
+from oomdoctor.case.settings import ProposedSetting
+from oomdoctor.report.diagnosis.headline import settle_text
+from oomdoctor.report.diagnosis.steps import already_set, full_step, setting_as_typed, setting_place
+from oomdoctor.report.document import Action, Actions, Block, Folded, Heading, Paragraph, Span, Steps, Style
+from oomdoctor.report.wording import labels
+from oomdoctor.report.wording.phrases import bare, lower_first, spans
+from oomdoctor.report.wording.wording import Wording
+from oomdoctor.units import format_size
+
+_ACTIONS = 3
+_SETTINGS = 3
+_FOLDED = 12
+_ALREADY = 4
+_PASTED = ("", "-", "<text>")
+
+
+def do_this(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
+    """Yield what to do. What is no failure of memory has one remedy, and the others are folded."""
+    fixes, settling = unique_fixes(diagnosis.findings), _settling(diagnosis, wording)
+    most = 1 if diagnosis.case.verdict.kind is Kind.LOOK_ALIKE else _ACTIONS - len(settling)
+    actions = (*(_action(fix, diagnosis, wording, is_first=number == 0) for number, fix in enumerate(fixes[:most])), *settling)
+    if actions:
+        yield Heading(wording.say(labels.DO_LATER if diagnosis.case.verdict.survived else labels.DO_THIS))
+        command = fix_command(diagnosis)
+        written_by = () if command is None else (Span(wording.say(labels.WRITE_IT), Style.DIM), Span(command, Style.CODE))
+        yield Actions(actions, written_by)
+
+
+def more_on_steps(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
+    """Yield all that is known of each step, and what the run does already, folded."""
+    fixes, already = unique_fixes(diagnosis.findings), already_set(diagnosis.findings)
+    blocks: list[Block] = [Steps(tuple(full_step(fix, wording) for fix in fixes[:_FOLDED]))] if fixes else []
+    if len(fixes) > _FOLDED:
+        blocks.append(Paragraph((Span(wording.say(labels.AND_MORE, n=len(fixes) - _FOLDED), Style.DIM),)))
+    if already:
+        lines = wording.comma.join(f"`{line}`" for line in already[:_ALREADY])
+        blocks.append(Paragraph(spans(wording.say(labels.ALREADY, lines=lines))))
+    if blocks:
+        yield Folded(wording.say(labels.MORE_STEPS, n=len(fixes)) if fixes else wording.say(labels.SET_ALREADY), tuple(blocks))
+
+
+def fix_command(diagnosis: Diagnosis) -> str | None:
+    """Return the command that writes the first step into the config that was given; None where no file of the run can hold it."""
+    fix, case = next(iter(unique_fixes(diagnosis.findings)), None), diagnosis.case
+    configs = config_files(case)
+    if fix is None or not configs or not any(_is_writable(setting, case, configs) for setting in fix.settings):
+        return None
+    logs = [source.name for source in case.sources]
+    if not logs or any(log in _PASTED for log in logs):
+        return None
+    named = [word for path in configs for word in ("-c", path)]
+    return "oomdoctor fix " + shlex.join([*logs, *named, "--only", fix.id])
+
+
+def config_files(case: Case) -> list[str]:
+    """Return the config files that were given, as they were named."""
+    logs = {source.name for source in case.sources}
+    written = case.training.written if case.training is not None else ()
+    return [file for file in dict.fromkeys(setting.file for setting in written) if file not in logs]
+
+
+def _is_writable(setting: ProposedSetting, case: Case, configs: Sequence[str]) -> bool:
+    own = case.training.framework if case.training is not None else None
+    return not setting.example and (setting.file in configs or (setting.file is None and setting.framework == own))
+
+
+def _action(fix: Fix, diagnosis: Diagnosis, wording: Wording, *, is_first: bool) -> Action:
+    """Return a fix in a line: what to type and where, else what to do."""
+    title = bare(wording.say(fix.title))
+    frees = _frees(fix, diagnosis, wording)
+    if fix.settings:
+        place, do = _typed(fix.settings, diagnosis.case, wording)
+        short = lower_first(title)
+        names = is_first and not (frees and len(fix.settings) > 1)
+        return Action(do, place, wording.semicolon.join(filter(None, (short if names else "", frees))), "" if names else short)
+    if fix.command and "\n" not in fix.command:
+        return Action((Span(title + wording.colon), Span(fix.command, Style.CODE)), aside=frees)
+    how = bare(wording.first_sentences(wording.say(fix.how), 1))
+    return Action((Span(title),), aside=wording.semicolon.join(filter(None, (frees, how if is_first else ""))), gist="" if is_first else how)
+
+
+def _typed(settings: Sequence[ProposedSetting], case: Case, wording: Wording) -> tuple[str, tuple[Span, ...]]:
+    """Return the place of the first setting, and all settings of its program as they are typed; other places stand before theirs."""
+    do: list[Span] = []
+    places: list[str] = []
+    for setting in [setting for setting in settings if setting.framework == settings[0].framework][:_SETTINGS]:
+        place = _place(setting, case, wording)
+        is_new = all(_file(place) != _file(other) for other in places)
+        do += [Span(wording.comma)] if do else []
+        do += [Span(f"{place} ", Style.DIM)] if is_new and places else []
+        do.append(Span(setting_as_typed(setting), Style.CODE))
+        places.append(place)
+    # Of several lines of one file the first that is known leads to the others.
+    first = next((place for place in places if place != _file(place) == _file(places[0])), places[0])
+    return first, tuple(do)
+
+
+def _file(place: str) -> str:
+    return place.rpartition(":")[0] or place
+
+
+def _place(setting: ProposedSetting, case: Case, wording: Wording) -> str:
+    """Return where a setting stands; of one that is in no file yet, the file into which it goes where there is one."""
+    configs = config_files(case)
+    if setting.file is None and len(configs) == 1 and case.training is not None and setting.framework == case.training.framework:
+        return os.path.basename(configs[0])
+    return setting_place(setting, wording)
+
+
+def _frees(fix: Fix, diagnosis: Diagnosis, wording: Wording) -> str:
+    """Return what a fix frees beside what is missing, as far as both are known."""
+    freed = fix.frees_bytes if fix.frees_measured is None else fix.frees_measured.bytes
+    enough = wording.say(labels.THEN_FITS) if fix.fits == "yes" else ""
+    missing = _missing(diagnosis.case)
+    if not freed:
+        return enough
+    text = labels.FREES_ABOUT if missing is None else labels.FREES_OF
+    size = wording.say(text, size=format_size(freed), missing=format_size(missing or 0))
+    return wording.semicolon.join(filter(None, (size, enough)))
+
+
+def _missing(case: Case) -> int | None:
+    """Return how much the request that failed lacked."""
+    root = case.incidents[0].root if case.incidents else None
+    requested, free = (root.size("requested_bytes"), root.size("free_bytes")) if root is not None else (None, None)
+    return requested - free if requested is not None and free is not None and free < requested else None
+
+
+def _settling(diagnosis: Diagnosis, wording: Wording) -> tuple[Action, ...]:
+    """Return the one piece of evidence that settles an open verdict, else an open cause."""
+    check, cause = settle_text(diagnosis.case, wording), diagnosis.open_cause
+    lead = Span(wording.say(labels.SETTLE), Style.STRONG)
+    if check is not None:
+        return (Action((lead, *spans(wording.sentence(check)))),)
+    if cause is None:
+        return ()
+    command = f"{wording.colon}`{cause.command}`" if cause.command else wording.stop
+    return (Action((lead, *spans(bare(wording.say(cause.settled_by)) + command))),)
