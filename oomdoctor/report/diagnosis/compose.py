@@ -14,12 +14,12 @@ from oomdoctor.case.event import Kind
 from oomdoctor.case.expected import Expected
 from oomdoctor.case.incident import Incident
 from oomdoctor.report.diagnosis.also_in_log import also_in_log
-from oomdoctor.report.diagnosis.config_issues import config_errors
+from oomdoctor.report.diagnosis.config_issues import config_error, more_on_config
 from oomdoctor.report.diagnosis.do_this import do_this, more_on_steps
 from oomdoctor.report.diagnosis.expected import beside_seen, measured_parts
 from oomdoctor.report.diagnosis.figures import figure_rows, ledger_bars
 from oomdoctor.report.diagnosis.headline import incident_sentence
-from oomdoctor.report.diagnosis.opening import opening
+from oomdoctor.report.diagnosis.opening import opening, says_less
 from oomdoctor.report.diagnosis.places import event_place, event_row, event_text
 from oomdoctor.report.diagnosis.printed_memory import printed_memory_chart
 from oomdoctor.report.diagnosis.read_as import read_as
@@ -38,8 +38,8 @@ _FOLLOWED = 8
 _OTHERS = 8
 _GAPS = 5
 _CITES = 20
-_ERROR = 200
-"""So much of an error stands in the headline."""
+_SHOWN = 200
+"""So much of a message stands in the headline or below it."""
 _OF_A_MACHINE = re.compile(r"\benvironment\.|\blog\.(?:\w+_version|gpu_name)\b")
 """Facts that a machine could settle, as the engine names what it misses."""
 _NOT_RIGHT = ("wrong", "partly")
@@ -56,8 +56,8 @@ def compose(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
         blocks += runs_blocks(case, wording)
     blocks += why(diagnosis, wording)
     blocks += _told(case, wording)
+    blocks += config_error(case.training, wording)
     blocks += do_this(diagnosis, wording)
-    blocks += config_errors(case.training, wording)
     if is_memory:
         blocks += read_as(case, wording)
         blocks += _bar(first, case.estimate, wording)
@@ -67,6 +67,7 @@ def compose(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
         blocks += _message(first, wording)
         blocks += _figures(first, case.estimate, wording)
     blocks += _budget(case, wording)
+    blocks += more_on_config(case.training, wording)
     blocks += more_findings(diagnosis, wording)
     blocks += more_on_steps(diagnosis, wording)
     blocks += not_this(diagnosis.findings, wording)
@@ -115,7 +116,8 @@ def _bar(incident: Incident | None, expected: Expected | None, wording: Wording)
 def _message(incident: Incident, wording: Wording) -> Iterator[Block]:
     """Yield the message in full, folded, where the screen has less of it."""
     text = event_text(incident.root, wording)
-    if incident.kind is not Kind.OTHER_ERROR or len(text) > _ERROR:
+    is_shown = incident.kind is Kind.OTHER_ERROR or says_less(incident)
+    if not is_shown or len(text) > _SHOWN:
         yield Folded(wording.say(labels.MESSAGE), (Quote(where=event_place(incident.root, wording), text=text),))
 
 

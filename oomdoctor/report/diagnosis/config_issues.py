@@ -13,17 +13,21 @@ from oomdoctor.report.wording.phrases import bare, spans
 from oomdoctor.report.wording.wording import Wording
 
 _SHOWN = 3
-_ERRORS = 2
 _FOLDED = 20
 _STYLES = {"error": Style.BAD, "warning": Style.WARN, "note": Style.DIM}
 
 
-def config_errors(training: RunConfig | None, wording: Wording) -> Iterator[Block]:
-    """Yield what stops the run or has no effect, in a line each; all that is said of the config is folded."""
-    issues = training.issues if training is not None else ()
-    for issue in [issue for issue in issues if issue.severity == "error"][:_ERRORS]:
+def config_error(training: RunConfig | None, wording: Wording) -> Iterator[Block]:
+    """Yield the first thing in the config that stops the run or has no effect, without what to write instead."""
+    issue = next((issue for issue in (training.issues if training is not None else ()) if issue.severity == "error"), None)
+    if issue is not None:
         place = Span(f"{os.path.basename(issue.file)}:{issue.line}", Style.BAD)
-        yield Paragraph((place, Span("  "), *spans(wording.sentence(wording.say(issue.what))), *_instead(issue, wording)))
+        yield Paragraph((place, Span("  "), *spans(wording.sentence(wording.say(issue.what)))))
+
+
+def more_on_config(training: RunConfig | None, wording: Wording) -> Iterator[Block]:
+    """Yield all that is said of the config, folded."""
+    issues = training.issues if training is not None else ()
     if issues:
         yield Folded(wording.say(labels.CONFIG_ISSUES, n=len(issues)), _blocks(issues, wording))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 
@@ -21,6 +22,8 @@ from oomdoctor.units import format_size
 
 _ACTIONS = 3
 _SETTINGS = 3
+_HOW = 140
+"""Characters of how a step is done that a screen has room for."""
 _FOLDED = 12
 _ALREADY = 4
 _PASTED = ("", "-", "<text>")
@@ -32,10 +35,19 @@ def do_this(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     most = 1 if diagnosis.case.verdict.kind is Kind.LOOK_ALIKE else _ACTIONS - len(settling)
     actions = (*(_action(fix, diagnosis, wording, is_first=number == 0) for number, fix in enumerate(fixes[:most])), *settling)
     if actions:
-        yield Heading(wording.say(labels.DO_LATER if diagnosis.case.verdict.survived else labels.DO_THIS))
+        yield Heading(_heading(diagnosis, actions, wording))
         command = fix_command(diagnosis)
         written_by = () if command is None else (Span(wording.say(labels.WRITE_IT), Style.DIM), Span(command, Style.CODE))
         yield Actions(actions, written_by)
+
+
+def _heading(diagnosis: Diagnosis, actions: Sequence[Action], wording: Wording) -> str:
+    """Return what stands above the steps, with what is missing where a step says what it frees."""
+    if diagnosis.case.verdict.survived:
+        return wording.say(labels.DO_LATER)
+    missing = _missing(diagnosis.case)
+    frees = any(freed_bytes(fix) for fix in unique_fixes(diagnosis.findings)[: len(actions)])
+    return wording.say(labels.DO_THIS) if missing is None or not frees else wording.say(labels.DO_THIS_MISSING, missing=format_size(missing))
 
 
 def more_on_steps(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
@@ -79,7 +91,7 @@ def _is_writable(setting: ProposedSetting, case: Case, configs: Sequence[str]) -
 def _action(fix: Fix, diagnosis: Diagnosis, wording: Wording, *, is_first: bool) -> Action:
     """Return a fix in a line: what to type and where, else what to do."""
     title = bare(wording.say(fix.title))
-    frees = _frees(fix, diagnosis, wording)
+    frees = _frees(fix, wording)
     if fix.settings:
         place, do = _typed(fix.settings, diagnosis.case, wording)
         short = lower_first(title)
@@ -88,6 +100,7 @@ def _action(fix: Fix, diagnosis: Diagnosis, wording: Wording, *, is_first: bool)
     if fix.command and "\n" not in fix.command:
         return Action((Span(title + wording.colon), Span(fix.command, Style.CODE)), aside=frees)
     how = bare(wording.first_sentences(wording.say(fix.how), 1))
+    how = how if len(how) <= _HOW else ""
     return Action((Span(title),), aside=wording.semicolon.join(filter(None, (frees, how if is_first else ""))), gist="" if is_first else how)
 
 
@@ -95,16 +108,24 @@ def _typed(settings: Sequence[ProposedSetting], case: Case, wording: Wording) ->
     """Return the place of the first setting, and all settings of its program as they are typed; other places stand before theirs."""
     do: list[Span] = []
     places: list[str] = []
+    before: ProposedSetting | None = None
     for setting in [setting for setting in settings if setting.framework == settings[0].framework][:_SETTINGS]:
         place = _place(setting, case, wording)
         is_new = all(_file(place) != _file(other) for other in places)
-        do += [Span(wording.comma)] if do else []
+        do += [Span(wording.say(labels.OR_ELSE) if _is_other_version(setting, before) else wording.comma)] if before is not None else []
+        before = setting
         do += [Span(f"{place} ", Style.DIM)] if is_new and places else []
         do.append(Span(setting_as_typed(setting), Style.CODE))
+        do += [Span(wording.aside(wording.say(setting.note)))] if setting.dated and setting.note is not None else []
         places.append(place)
     # Of several lines of one file the first that is known leads to the others.
     first = next((place for place in places if place != _file(place) == _file(places[0])), places[0])
     return first, tuple(do)
+
+
+def _is_other_version(setting: ProposedSetting, before: ProposedSetting) -> bool:
+    """Return whether a setting is what another version of the program calls the one before it."""
+    return setting.dated and before.dated and setting.sets == before.sets
 
 
 def _file(place: str) -> str:
@@ -114,21 +135,30 @@ def _file(place: str) -> str:
 def _place(setting: ProposedSetting, case: Case, wording: Wording) -> str:
     """Return where a setting stands; of one that is in no file yet, the file into which it goes where there is one."""
     configs = config_files(case)
+    if setting.framework == "environment" and " " in setting.key:
+        return ""
     if setting.file is None and len(configs) == 1 and case.training is not None and setting.framework == case.training.framework:
         return os.path.basename(configs[0])
     return setting_place(setting, wording)
 
 
-def _frees(fix: Fix, diagnosis: Diagnosis, wording: Wording) -> str:
-    """Return what a fix frees beside what is missing, as far as both are known."""
-    freed = fix.frees_bytes if fix.frees_measured is None else fix.frees_measured.bytes
+def _frees(fix: Fix, wording: Wording) -> str:
+    """Return what a fix frees and whether that is enough, as far as that is known."""
+    freed = freed_bytes(fix)
+    size = wording.say(labels.FREES_ABOUT, size=format_size(freed)) if freed else ""
     enough = wording.say(labels.THEN_FITS) if fix.fits == "yes" else ""
-    missing = _missing(diagnosis.case)
-    if not freed:
-        return enough
-    text = labels.FREES_ABOUT if missing is None else labels.FREES_OF
-    size = wording.say(text, size=format_size(freed), missing=format_size(missing or 0))
     return wording.semicolon.join(filter(None, (size, enough)))
+
+
+def freed_bytes(fix: Fix) -> int | None:
+    """Return what a fix frees: of what was measured, else as it is estimated."""
+    return fix.frees_bytes if fix.frees_measured is None else fix.frees_measured.bytes
+
+
+def _with_names(command: str, case: Case) -> str:
+    """Return a command with the name of the log, where there is one."""
+    logs = [source.name for source in case.sources]
+    return re.sub(r"\bLOG\b", shlex.quote(logs[0]).replace("\\", r"\\"), command) if len(logs) == 1 and logs[0] not in _PASTED else command
 
 
 def _missing(case: Case) -> int | None:
@@ -146,5 +176,5 @@ def _settling(diagnosis: Diagnosis, wording: Wording) -> tuple[Action, ...]:
         return (Action((lead, *spans(wording.sentence(check)))),)
     if cause is None:
         return ()
-    command = f"{wording.colon}`{cause.command}`" if cause.command else wording.stop
+    command = f"{wording.colon}`{_with_names(cause.command, diagnosis.case)}`" if cause.command else wording.stop
     return (Action((lead, *spans(bare(wording.say(cause.settled_by)) + command))),)

@@ -13,6 +13,7 @@ from oomdoctor.report.diagnosis.certainty import is_kill, verdict_certainty
 from oomdoctor.report.diagnosis.places import event_text
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording import labels
+from oomdoctor.report.wording.phrases import bare, lower_first
 from oomdoctor.report.wording.texts import HOST_CAUSES, PHASES, REASONS, SETTLE, gap_text
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_size
@@ -235,7 +236,7 @@ def _of_limit(root: Event, wording: Wording) -> str:
 
 def _what(root: Event | None, title: str | None, wording: Wording) -> str:
     if title:
-        return title.rstrip(" .。")
+        return lower_first(bare(title))
     if root is None:
         return wording.say(labels.SOMETHING_ELSE)
     feature = root.fields.get("feature")

@@ -73,6 +73,6 @@ def _short_frame(frame: str) -> str:
     What shows itself as a secret only by the whole path is left whole, or nothing would take it out later.
     """
     path, _, function = frame.partition(" in ")
-    name = path.rpartition("/")[2]
+    name = path.replace("\\", "/").rpartition("/")[2]
     short = name if redact_text(path).endswith(name) else path
     return f"{short} {function}".rstrip()

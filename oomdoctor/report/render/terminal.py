@@ -46,6 +46,7 @@ _QUOTE_LINES = 3
 _NOTE = 5
 """Notes are at least so wide: shares (`1.3 %`) stand below each other."""
 _GUTTER = 3
+_MANY = 4
 _TITLE = 20
 """A bar's title of so few cells stands before it."""
 _COLOURS = {
@@ -100,7 +101,7 @@ def _blocks(blocks: Sequence[Block], width: int, full: bool, chart: int) -> Iter
     if len(bare) > 1:
         if before is not None and not isinstance(before, Folded):
             yield StyledLine()
-        yield from _titles(bare, width)
+        yield from _packed([StyledLine("▸ ").append(_fitting(title, width - 2)) for title in bare], width)
 
 
 def _is_apart(before: Block, block: Block) -> bool:
@@ -244,14 +245,22 @@ def _bar(bar: Bar, width: int) -> Iterator[StyledLine]:
         yield StyledLine("  " + pointer_line(bar.mark, width - 2, cell_len(bar.mark.label)))
     label = min(max((cell_len(entry.label) for entry in bar.slices), default=0), width // 2)
     value = max((cell_len(entry.value) for entry in bar.slices), default=0)
-    yield from _columns([_key(part, at, label, value) for at, part in enumerate(bar.slices)], width)
+    keys = [_key(part, at, label, value) for at, part in enumerate(bar.slices)]
+    if len(keys) >= _MANY and 2 * max(key.width for key in keys) + _GUTTER > width:
+        keys = [_key(part, at, 0, 0) for at, part in enumerate(bar.slices)]
+        yield from (StyledLine("  ").extend(line) for line in _packed(keys, width - 2))
+    else:
+        yield from _columns(keys, width)
 
 
 def _key(part: Slice, at: int, label: int, value: int) -> StyledLine:
-    """One entry of a bar's legend."""
+    """Return one entry of a bar's legend; with a `label` of no cells one that stands in a row with others."""
     entry = StyledLine(bar_fill(part, at) + " ", _hue(part, at))
-    entry.append(_padded(part.label, label) + " " * (2 + value - cell_len(part.value)) + part.value)
-    entry.append(f"  {format_share(part.share):>5}", _COLOURS[Style.DIM])
+    if label:
+        entry.append(_padded(part.label, label) + " " * (2 + value - cell_len(part.value)) + part.value)
+        entry.append(f"  {format_share(part.share):>5}", _COLOURS[Style.DIM])
+    else:
+        entry.append(f"{part.label} {part.value}").append(f" {format_share(part.share)}", _COLOURS[Style.DIM])
     return entry.append(f"  {part.note}" if part.note else "", _COLOURS[Style.DIM])
 
 
@@ -307,15 +316,14 @@ def _action(number: int, action: Action, places: int, width: int) -> Iterator[St
             yield from _wrapped([Span(aside, Style.DIM)], width, " " * (cell_len(lead) + 2))
 
 
-def _titles(titles: Sequence[str], width: int) -> Iterator[StyledLine]:
-    """Yield what is folded and says no more than its name, several on a line."""
+def _packed(entries: Sequence[StyledLine], width: int) -> Iterator[StyledLine]:
+    """Yield as many entries on each line as there is room for."""
     line = StyledLine()
-    for title in titles:
-        entry = _fitting("▸ " + title, width)
-        if line.width and line.width + _GUTTER + cell_len(entry) > width:
+    for entry in entries:
+        if line.width and line.width + _GUTTER + entry.width > width:
             yield line
             line = StyledLine()
-        line.append(" " * _GUTTER if line.width else "").append(entry)
+        line.append(" " * _GUTTER if line.width else "").extend(entry)
     yield line
 
 
@@ -339,7 +347,7 @@ def _marked(spans: Sequence[Span]) -> list[Span]:
 
 def _unmarked_alone(spans: Sequence[Span]) -> list[Span]:
     """Code that stands alone, or in a row with more of it, needs no backquotes."""
-    is_prose = any(span.style is not Style.CODE and any(map(str.isalpha, span.text)) for span in spans)
+    is_prose = bool(spans) and spans[0].style is not Style.CODE
     return _marked(spans) if is_prose else list(spans)
 
 

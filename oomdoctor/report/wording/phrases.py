@@ -5,15 +5,21 @@ from __future__ import annotations
 from oomdoctor.report.document import Span, Style
 
 
+_SMALL = frozenset(
+    "a an the this that these every each all more most several one two no another other some many enough both too after before while when "
+    "seen memory saving weights smaller shorter larger fewer higher lower loss".split()
+)
+"""Words that are no name, so that they begin with a small letter inside a sentence."""
+
+
 def bare(text: str) -> str:
     """Return a text without its full stop, to go on after it."""
     return text.rstrip(" .。")
 
 
 def lower_first(text: str) -> str:
-    """Return a sentence as part of another one: "All activations" goes on in small letters, "JAX holds" and Chinese do not change."""
-    small = text[1:2].islower() or text[1:2] == " "
-    return text[:1].lower() + text[1:] if small else text
+    """Return a sentence as part of another one: "All activations" goes on in small letters, "Windows could not" and Chinese do not change."""
+    return text[:1].lower() + text[1:] if text.partition(" ")[0].lower() in _SMALL else text
 
 
 def setting_line(key: str, value: str) -> str:
