@@ -146,3 +146,5 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
     open_cause: OpenCause | None = None
     bugs: tuple[KnownBug, ...] = ()
     """The known bugs of releases that the case shows, the best match first."""
+    written: tuple[str, ...] = ()
+    """Of the first fixes those that `oomdoctor fix --only` writes whole into the configs that were given."""

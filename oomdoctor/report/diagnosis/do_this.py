@@ -36,9 +36,7 @@ def do_this(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     actions = (*(_action(fix, diagnosis, wording, is_first=number == 0) for number, fix in enumerate(fixes[:most])), *settling)
     if actions:
         yield Heading(_heading(diagnosis, actions, wording))
-        command = fix_command(diagnosis)
-        written_by = () if command is None else (Span(wording.say(labels.WRITE_IT), Style.DIM), Span(command, Style.CODE))
-        yield Actions(actions, written_by)
+        yield Actions(actions, tuple(_written_by(diagnosis, fixes[:most], wording)))
 
 
 def _heading(diagnosis: Diagnosis, actions: Sequence[Action], wording: Wording) -> str:
@@ -63,17 +61,23 @@ def more_on_steps(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
         yield Folded(wording.say(labels.MORE_STEPS, n=len(fixes)) if fixes else wording.say(labels.SET_ALREADY), tuple(blocks))
 
 
-def fix_command(diagnosis: Diagnosis) -> str | None:
-    """Return the command that writes the first step into the config that was given; None where no file of the run can hold it."""
-    fix, case = next(iter(unique_fixes(diagnosis.findings)), None), diagnosis.case
-    configs = config_files(case)
-    if fix is None or not configs or not any(_is_writable(setting, case, configs) for setting in fix.settings):
-        return None
+def fix_command(fix: Fix, case: Case) -> str | None:
+    """Return the command that writes a fix into the configs that were given; None where the log is no file."""
     logs = [source.name for source in case.sources]
     if not logs or any(log in _PASTED for log in logs):
         return None
-    named = [word for path in configs for word in ("-c", path)]
-    return "oomdoctor fix " + shlex.join([*logs, *named, "--only", fix.id])
+    named = [word for path in config_files(case) for word in ("-c", path)]
+    decided = [] if fix.safety == "safe" else ["--yes"]
+    return "oomdoctor fix " + shlex.join([*logs, *named, "--only", fix.id, *decided])
+
+
+def _written_by(diagnosis: Diagnosis, shown: Sequence[Fix], wording: Wording) -> Iterator[Span]:
+    """Yield the command that writes the first step that a tool can write."""
+    number, fix = next(((number, fix) for number, fix in enumerate(shown, 1) if fix.id in diagnosis.written), (0, None))
+    command = None if fix is None else fix_command(fix, diagnosis.case)
+    if command is not None:
+        yield Span(wording.say(labels.WRITE_IT if number == 1 else labels.WRITE_STEP, n=number), Style.DIM)
+        yield Span(command, Style.CODE)
 
 
 def config_files(case: Case) -> list[str]:
@@ -81,11 +85,6 @@ def config_files(case: Case) -> list[str]:
     logs = {source.name for source in case.sources}
     written = case.training.written if case.training is not None else ()
     return [file for file in dict.fromkeys(setting.file for setting in written) if file not in logs]
-
-
-def _is_writable(setting: ProposedSetting, case: Case, configs: Sequence[str]) -> bool:
-    own = case.training.framework if case.training is not None else None
-    return not setting.example and (setting.file in configs or (setting.file is None and setting.framework == own))
 
 
 def _action(fix: Fix, diagnosis: Diagnosis, wording: Wording, *, is_first: bool) -> Action:
