@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 
 from oomdoctor.case.case import SEVERAL_RUNS, Case
 from oomdoctor.case.diagnosis import Cite, Diagnosis, Finding
-from oomdoctor.case.event import Kind
 from oomdoctor.case.expected import Expected
 from oomdoctor.case.incident import Incident
 from oomdoctor.report.diagnosis.also_in_log import also_in_log
+from oomdoctor.report.diagnosis.certainty import is_told_by_message
 from oomdoctor.report.diagnosis.config_issues import config_error, more_on_config
 from oomdoctor.report.diagnosis.do_this import do_this, more_on_steps
 from oomdoctor.report.diagnosis.expected import beside_seen, measured_parts
@@ -64,7 +64,7 @@ def compose(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
     blocks += measured_parts(case.measured, wording)
     blocks += _over_time(case, wording)
     if first is not None:
-        blocks += _message(first, wording)
+        blocks += _message(diagnosis, first, wording)
         blocks += _figures(first, case.estimate, wording)
     blocks += _budget(case, wording)
     blocks += more_on_config(case.training, wording)
@@ -113,10 +113,10 @@ def _bar(incident: Incident | None, expected: Expected | None, wording: Wording)
     yield from ledger_bars(incident.ledger, wording, expected)[:1] if incident is not None else ()
 
 
-def _message(incident: Incident, wording: Wording) -> Iterator[Block]:
+def _message(diagnosis: Diagnosis, incident: Incident, wording: Wording) -> Iterator[Block]:
     """Yield the message in full, folded, where the screen has less of it."""
     text = event_text(incident.root, wording)
-    is_shown = incident.kind is Kind.OTHER_ERROR or says_less(incident)
+    is_shown = is_told_by_message(diagnosis) or says_less(diagnosis, incident)
     if not is_shown or len(text) > _SHOWN:
         yield Folded(wording.say(labels.MESSAGE), (Quote(where=event_place(incident.root, wording), text=text),))
 

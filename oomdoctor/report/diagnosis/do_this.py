@@ -12,6 +12,7 @@ from oomdoctor.case.case import Case
 from oomdoctor.case.diagnosis import Diagnosis, Fix
 from oomdoctor.case.event import Kind
 from oomdoctor.case.settings import ProposedSetting
+from oomdoctor.report.diagnosis.certainty import is_other_failure, is_told_by_message
 from oomdoctor.report.diagnosis.headline import settle_text
 from oomdoctor.report.diagnosis.steps import already_set, full_step, setting_as_typed, setting_place
 from oomdoctor.report.document import Action, Actions, Block, Folded, Heading, Paragraph, Span, Steps, Style
@@ -31,8 +32,10 @@ _PASTED = ("", "-", "<text>")
 
 def do_this(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     """Yield what to do. What is no failure of memory has one remedy, and the others are folded."""
-    fixes, settling = unique_fixes(diagnosis.findings), _settling(diagnosis, wording)
-    most = 1 if diagnosis.case.verdict.kind is Kind.LOOK_ALIKE else _ACTIONS - len(settling)
+    # Of an error of no known class nothing is known that helps, other than to read it.
+    is_unknown = is_told_by_message(diagnosis) and diagnosis.case.verdict.kind is Kind.LOOK_ALIKE
+    fixes, settling = [] if is_unknown else unique_fixes(diagnosis.findings), _settling(diagnosis, wording)
+    most = 1 if is_other_failure(diagnosis) else _ACTIONS - len(settling)
     actions = (*(_action(fix, diagnosis, wording, is_first=number == 0) for number, fix in enumerate(fixes[:most])), *settling)
     if actions:
         yield Heading(_heading(diagnosis, actions, wording))

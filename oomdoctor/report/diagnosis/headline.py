@@ -9,7 +9,7 @@ from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.event import Certainty, Event, Kind
 from oomdoctor.case.incident import Incident
 from oomdoctor.case.text import Text
-from oomdoctor.report.diagnosis.certainty import is_kill, verdict_certainty
+from oomdoctor.report.diagnosis.certainty import is_kill, is_told_by_message, verdict_certainty
 from oomdoctor.report.diagnosis.places import event_text
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording import labels
@@ -29,7 +29,8 @@ def summary(diagnosis: Diagnosis, wording: Wording) -> str:
     """Return the verdict in one sentence."""
     case = diagnosis.case
     incident = case.incidents[0] if case.incidents else None
-    title = wording.say(diagnosis.findings[0].title) if diagnosis.findings else None
+    is_titled = diagnosis.findings and not is_told_by_message(diagnosis)
+    title = wording.say(diagnosis.findings[0].title) if is_titled else None
     reason = _reason(diagnosis, incident)
     if reason == Kind.HOST_OOM.value:
         reason = _whose_limit(diagnosis)
@@ -243,7 +244,7 @@ def _what(root: Event | None, title: str | None, wording: Wording) -> str:
     if isinstance(feature, str):
         return wording.say(labels.FEATURE, feature=clean_line(feature, 40))
     last = event_text(root, wording).strip().rsplit("\n", 1)[-1]
-    return wording.say(labels.STOPPED_WITH, text=clean_line(last, 120).rstrip(".。")) if last else wording.say(labels.SOMETHING_ELSE)
+    return bare(clean_line(last, 200)) if last else wording.say(labels.SOMETHING_ELSE)
 
 
 def _exit_code(root: Event | None, wording: Wording) -> str:

@@ -8,7 +8,7 @@ from oomdoctor.case.case import SEVERAL_RUNS
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.event import Certainty, Kind
 from oomdoctor.case.incident import Incident
-from oomdoctor.report.diagnosis.certainty import verdict_certainty
+from oomdoctor.report.diagnosis.certainty import is_other_failure, is_told_by_message, verdict_certainty
 from oomdoctor.report.diagnosis.headline import has_figures, summary
 from oomdoctor.report.diagnosis.places import event_place, event_text, repetition_text
 from oomdoctor.report.document import Block, Paragraph, Quote, Span, Style
@@ -31,12 +31,12 @@ def opening(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     sure = wording.blank + wording.say(labels.CERTAIN) if _is_stated(diagnosis) else ""
     yield Paragraph((Span(summary(diagnosis, wording), style), Span(sure, Style.DIM)))
     if case.incidents and case.verdict.reason != SEVERAL_RUNS:
-        yield from _where(case.incidents[0], wording)
+        yield from _where(diagnosis, case.incidents[0], wording)
 
 
-def says_less(incident: Incident) -> bool:
+def says_less(diagnosis: Diagnosis, incident: Incident) -> bool:
     """Return whether the headline tells less than the message: then the message is shown, else it is folded."""
-    if incident.kind is Kind.OTHER_ERROR:
+    if is_told_by_message(diagnosis):
         return False
     return not has_figures(incident) and len(incident.root.text.strip()) > _LEAST_TOLD
 
@@ -49,7 +49,7 @@ def _is_stated(diagnosis: Diagnosis) -> bool:
     return verdict_certainty(diagnosis) is Certainty.CERTAIN
 
 
-def _where(incident: Incident, wording: Wording) -> Iterator[Block]:
+def _where(diagnosis: Diagnosis, incident: Incident, wording: Wording) -> Iterator[Block]:
     """Yield the line of the message, its frame, and how often it was seen, below the message itself where that is shown."""
     root = incident.root
     parts = [_short_frame(clean_line(root.frame, 300))] if root.frame else []
@@ -57,10 +57,10 @@ def _where(incident: Incident, wording: Wording) -> Iterator[Block]:
         parts.append(_steps(incident.steps_passed, wording))
     parts += [again] if (again := lower_first(bare(repetition_text(incident, wording)))) else []
     followed = len({event.place for event in incident.consequences})
-    if incident.kind is Kind.OTHER_ERROR and followed:
+    if is_other_failure(diagnosis) and followed:
         parts.append(wording.count(labels.LINES_FOLLOWED, followed))
     place = event_place(root, wording)
-    yield Quote(where=_BETWEEN.join([place, *parts]), text=event_text(root, wording) if says_less(incident) else "")
+    yield Quote(where=_BETWEEN.join([place, *parts]), text=event_text(root, wording) if says_less(diagnosis, incident) else "")
 
 
 def _steps(passed: int, wording: Wording) -> str:

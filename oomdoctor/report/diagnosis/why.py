@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.case.diagnosis import Diagnosis, Finding, Sign
-from oomdoctor.case.event import Certainty, Kind, Place
+from oomdoctor.case.event import Certainty, Place
 from oomdoctor.case.text import Text
-from oomdoctor.report.diagnosis.certainty import finding_certainty
+from oomdoctor.report.diagnosis.certainty import finding_certainty, is_other_failure
 from oomdoctor.report.diagnosis.places import place_text
 from oomdoctor.report.document import Block, Folded, Paragraph, Span, Style
 from oomdoctor.report.wording import labels
@@ -23,7 +23,7 @@ _GAPS = 5
 
 def why(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     """Yield the first finding; nothing where the headline tells it, as it does of what only resembles a lack of memory."""
-    if not diagnosis.findings or diagnosis.case.verdict.kind is Kind.LOOK_ALIKE:
+    if not diagnosis.findings or is_other_failure(diagnosis):
         return
     first = diagnosis.findings[0]
     sure = finding_certainty(diagnosis, first)

@@ -161,7 +161,6 @@ OF_LIMIT = Text(": it asks for {asked}, the limit is {limit}", "：需要 {asked
 TIMES = Text(" {n} times", "曾 {n} 次")
 ONCE = Text("", "一度")
 FEATURE = Text("{feature} is not supported on this card", "这张卡不支持 {feature}")
-STOPPED_WITH = Text("the run stopped with “{text}”", "程序因“{text}”而停止")
 SOMETHING_ELSE = Text("the run stopped for another reason", "程序因其他原因停止")
 SEEN_BESIDE = Text("seen at the failure", "失败时所见")
 EXPECTED_BESIDE = Text("expected of these settings at the peak", "按这些设置估计的峰值")
