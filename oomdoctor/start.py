@@ -26,10 +26,9 @@ def main() -> NoReturn:
     if sys.argv[1:2] == ["run"] and os.name != "nt":  # on Windows click also replaces patterns by the names of files
         options = import_module("oomdoctor.cli.runs.run_options").plain_options(sys.argv[2:])
     if options is None:
-        kept = import_module("oomdoctor.kept_patterns").keep_compiled()
         command_line = import_module("oomdoctor.cli.main")
         signal.signal(signal.SIGINT, interrupted)
-        command_line.main(at_end=None if kept is None else kept.keep)
+        command_line.main()
     watched = import_module("oomdoctor.cli.runs.watched")
     signal.signal(signal.SIGINT, interrupted)
     try:

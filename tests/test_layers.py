@@ -16,7 +16,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "oomdoctor"
 LAYERS = (
     {"units", "errors", "cache", "opening", "versions"},
-    {"case", "extras", "kept_patterns"},
+    {"case", "extras"},
     {"knowledge", "ingest"},
     {"reading"},
     {"findings", "memory", "parse", "redaction", "simulation"},

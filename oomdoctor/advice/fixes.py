@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from oomdoctor.advice.frameworks import framework, rows_for_run
+from oomdoctor.advice.request_step import FittedValue, fitted_values, rows_that_change
 from oomdoctor.advice.savings import freed, missing
 from oomdoctor.advice.settings import SettingChange, config_of, setting_changes
 from oomdoctor.case.diagnosis import Finding, Fix, MeasuredSaving, NotThis
+from oomdoctor.case.event import Certainty
+from oomdoctor.case.request import FailingRequest
 from oomdoctor.case.settings import ProposedSetting, RunConfig
 from oomdoctor.case.text import Text
 from oomdoctor.findings.conditions import Fact, KnownFacts, evaluate
 from oomdoctor.findings.template import fill_template
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.fix import FixRecord, FreesRecord, NotThisRecord, SettingRecord
-from oomdoctor.knowledge.records.problem import ProblemRecord
+from oomdoctor.knowledge.records.problem import CAUSES, ProblemRecord
+from oomdoctor.knowledge.records.request import REQUESTS
 from oomdoctor.versions import within
 
 _HARM = {"none": 0.0, "slower": 1.0, "effort": 1.0, "quality": 2.0, "hardware": 4.0}
@@ -30,6 +34,8 @@ _NO_KEY = 3.5
 """The same where the framework found has no setting for it, and code must be written."""
 _AT_HAND = 1.5
 """How many places a fix moves forward whose setting stands in a file at hand: the run has the mechanism, one value changes."""
+_BEFORE_KNOBS = 2
+"""So many fixes against what is in the way stand before those that make the request smaller."""
 _AFTER_LOADING = frozenset(("activations", "logits", "gradients", "optimizer states", "evaluation", "kv cache"))
 """What does not exist yet while a model that is to be trained is put on the card: making it smaller frees nothing there."""
 
@@ -42,14 +48,35 @@ class Advice(Struct, frozen=True):
     not_this: tuple[NotThis, ...]
 
 
+class KnownRequest(Struct, frozen=True):
+    """The request that failed, and the fixes that change it."""
+
+    request: FailingRequest
+    knobs: Sequence[str]
+
+
 class _RankedFix(Struct, frozen=True):
     fix: Fix
     behind: float
 
 
-def with_advice(findings: Sequence[Finding], pack: Pack, known: KnownFacts, training: RunConfig | None = None) -> tuple[Finding, ...]:
-    """Add to each finding its fixes, what is done already, and what would not help."""
-    return tuple(_advised(finding, pack.problem(finding.id), pack, known, training) for finding in findings)
+def with_advice(
+    findings: Sequence[Finding],
+    pack: Pack,
+    known: KnownFacts,
+    training: RunConfig | None = None,
+    request: FailingRequest | None = None,
+) -> tuple[Finding, ...]:
+    """Add to each finding its fixes, what is done already, and what would not help.
+
+    Where the request that failed is known, what changes it stands first in the first finding.
+    """
+    record = None if request is None or request.id is None else pack.record(REQUESTS, request.id)
+    first = None if request is None or record is None else KnownRequest(request, record.knobs)
+    useless = () if record is None else record.does_not_help
+    return tuple(
+        _advised(finding, pack, known, training, first if number == 0 else None, useless) for number, finding in enumerate(findings)
+    )
 
 
 def unique_fixes(findings: Sequence[Finding]) -> list[Fix]:
@@ -67,27 +94,58 @@ def _has_keys(known: KnownFacts, pack: Pack) -> bool:
     return running is not None and not any(record.in_code for record in pack.frameworks if record.framework == running)
 
 
-def _advised(finding: Finding, problem: ProblemRecord | None, pack: Pack, known: KnownFacts, training: RunConfig | None) -> Finding:
+def _advised(
+    finding: Finding, pack: Pack, known: KnownFacts, training: RunConfig | None, request: KnownRequest | None, useless: Collection[str]
+) -> Finding:
+    problem = pack.problem(finding.id)
     if problem is None:
         return finding
-    advised = advice(pack, problem, known, training)
+    is_known = finding.confidence is not Certainty.POSSIBLE
+    names = _in_order(problem, request, useless, knobs_wait=is_known and _is_in_the_way(pack, problem))
+    advised = advice(pack, problem, known, training, names, request)
     return replace(finding, fixes=advised.fixes, already=advised.already, not_this=advised.not_this)
 
 
-def advice(pack: Pack, problem: ProblemRecord, known: KnownFacts, training: RunConfig | None) -> Advice:
-    """Return the advice for one problem that holds."""
+def _in_order(problem: ProblemRecord, request: KnownRequest | None, useless: Collection[str], *, knobs_wait: bool) -> list[str]:
+    """Return the fixes of a problem and what changes the request, in the order in which to try them."""
+    knobs = () if request is None else request.knobs
+    others = [name for name in problem.fixes if name not in knobs and name not in useless]
+    before = _BEFORE_KNOBS if knobs_wait else 0
+    return [*others[:before], *knobs, *others[before:]]
+
+
+def _is_in_the_way(pack: Pack, problem: ProblemRecord) -> bool:
+    """Return whether a problem is something else on the card or a limit that is set, which goes before what the request grows with."""
+    cause = None if problem.cause is None else pack.record(CAUSES, problem.cause)
+    return cause is not None and cause.in_the_way
+
+
+def advice(
+    pack: Pack,
+    problem: ProblemRecord,
+    known: KnownFacts,
+    training: RunConfig | None,
+    names: Sequence[str] | None = None,
+    request: KnownRequest | None = None,
+) -> Advice:
+    """Return the advice for one problem that holds; `names` are the fixes to look at, where they are not those of the problem."""
     config = config_of(training)
     ranked, already = [], []
-    for place, name in enumerate(problem.fixes):
+    for place, name in enumerate(problem.fixes if names is None else names):
         fix = pack.fix(name)
         if fix is None or _comes_later(fix, known.facts) or (needs := _open_needs(fix, known)) is None:
             continue
-        changes = setting_changes(rows_of(pack, fix, known, training), known.facts, config)
+        rows = rows_of(pack, fix, known, training)
+        values: Mapping[str, FittedValue] = {}
+        if request is not None and name in request.knobs:
+            rows = rows_that_change(rows, request.request)
+            values = fitted_values(rows, request.request, known.facts)
+        changes = setting_changes(rows, known.facts, config, {setting: fitted.value for setting, fitted in values.items()})
         counting = [change for change in changes if change.counts]
         if counting and all(change.in_force for change in counting):
             already += [change.setting for change in counting]
         else:
-            ranked.append(_ranked(pack, fix, changes, needs, known, place))
+            ranked.append(_ranked(pack, fix, changes, needs, known, place, values))
     ranked.sort(key=lambda entry: entry.behind)
     not_this = tuple(_not_this(pack.wrong_advice(problem.id), known))
     return Advice(tuple(_said_once(entry.fix for entry in ranked)), tuple(dict.fromkeys(already)), not_this)
@@ -142,12 +200,19 @@ def _open_needs(fix: FixRecord, known: KnownFacts) -> tuple[Text, ...] | None:
 
 
 def _ranked(
-    pack: Pack, fix: FixRecord, changes: Sequence[SettingChange], needs: tuple[Text, ...], known: KnownFacts, place: int
+    pack: Pack,
+    fix: FixRecord,
+    changes: Sequence[SettingChange],
+    needs: tuple[Text, ...],
+    known: KnownFacts,
+    place: int,
+    values: Mapping[str, FittedValue],
 ) -> _RankedFix:
     facts = known.facts
     settings = tuple(change.setting for change in changes if not change.in_force)
     frees = fix.frees
-    size = None if frees is None else freed(frees, facts)
+    fitted = [value.frees for value in values.values() if value.frees is not None]
+    size = sum(fitted) if fitted else None if frees is None else freed(frees, facts)
     lacking = missing(facts)
     behind = place + _HARM[fix.harm] + _UNKNOWN_NEED * bool(needs)
     if size is not None and lacking is not None and size < lacking:

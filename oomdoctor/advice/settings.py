@@ -38,6 +38,9 @@ _ELSEWHERE = "auto"
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
+NO_VALUES: Mapping[str, float] = {}
+
+
 class ConfigInForce(Struct, frozen=True):
     """What the config files say, as the rows of fixes ask for it."""
 
@@ -75,10 +78,15 @@ def config_of(training: RunConfig | None) -> ConfigInForce:
     return ConfigInForce(training.framework, training.places, {(setting.framework, setting.name): setting for setting in training.written})
 
 
-def setting_changes(rows: Sequence[SettingRecord], facts: Mapping[str, Fact], config: ConfigInForce) -> list[SettingChange]:
-    """Return what the rows of a fix come to in this run; a row from which nothing follows is left out."""
+def setting_changes(
+    rows: Sequence[SettingRecord], facts: Mapping[str, Fact], config: ConfigInForce, values: Mapping[str, float] = NO_VALUES
+) -> list[SettingChange]:
+    """Return what the rows of a fix come to in this run; a row from which nothing follows is left out.
+
+    `values` were worked out for this run, by the names that all frameworks share; they go before what the rows say.
+    """
     old_values = [(row, _old(row, facts, config)) for row in rows]
-    out = [change for row, old in old_values if row.change != "keep-batch" and (change := _change(row, old, facts)) is not None]
+    out = [change for row, old in old_values if row.change != "keep-batch" and (change := _change(row, old, facts, values)) is not None]
     for row, old in old_values:
         if row.change == "keep-batch":
             out += [change for smaller in out if _is_batch(smaller, row) for change in _kept(row, old, smaller, facts)]
@@ -152,9 +160,14 @@ def _given(row: SettingRecord, config: ConfigInForce) -> WrittenSetting | None:
     return config.keys.get((row.framework, key))
 
 
-def _change(row: SettingRecord, old: _Old, facts: Mapping[str, Fact]) -> SettingChange | None:
+def _change(row: SettingRecord, old: _Old, facts: Mapping[str, Fact], values: Mapping[str, float]) -> SettingChange | None:
     if _plain(old.value) == _ELSEWHERE:
         return None
+    value = values.get(row.sets or "") if row.means is None and not row.values else None
+    if value is not None:
+        was = number(old.value)
+        setting = _setting(row, old, _digits(value), is_example=False)
+        return SettingChange(setting, was is not None and was <= value, not row.along, was)
     new = _new(row, old, facts)
     if new is None:
         return None

@@ -22,6 +22,7 @@ from oomdoctor.knowledge.records.check import CheckExample, CheckRecord
 from oomdoctor.knowledge.records.evidence import ComputationRecord, EvidenceRecord, HoldingRecord
 from oomdoctor.knowledge.records.layout import LayoutRecord
 from oomdoctor.knowledge.records.problem import CaseExample, ProblemRecord
+from oomdoctor.knowledge.records.request import RequestRecord
 from oomdoctor.knowledge.records.signature import SignatureRecord
 from oomdoctor.knowledge.references import Wrong
 from oomdoctor.knowledge.rule_set import LoadedSignature
@@ -164,6 +165,21 @@ def _bug_outcome(bug: BugRecord, log: str, pack: Pack) -> tuple[str, str | None]
     named = pipeline.diagnose_logs(["example.log"], pack, text=log.encode()).bugs
     known = next((known for known in named if known.id == bug.id), None)
     return ("none", None) if known is None else ("if" if known.version is None else "match", known.version)
+
+
+def check_request(path: str, request: RequestRecord, pack: Pack) -> Iterator[Wrong]:
+    """Yield what the example and the near miss of a request show to be wrong with it."""
+    chosen = _request_of(request.example, pack)
+    if chosen != request.id:
+        yield Wrong(path, request.id, f"is not chosen for its example: {chosen or 'nothing'} is", "example")
+    if _request_of(request.near_miss, pack) == request.id:
+        yield Wrong(path, request.id, "is chosen for its near miss", "near_miss")
+
+
+def _request_of(log: str, pack: Pack) -> str | None:
+    """Return the row of the request that failed in a log; `no memory failure` where none did."""
+    asked = pipeline.diagnose_logs(["example.log"], pack, text=log.encode()).request
+    return "no memory failure" if asked is None else asked.id
 
 
 def check_check(path: str, check: CheckRecord, pack: Pack) -> Iterator[Wrong]:

@@ -16,6 +16,7 @@ from oomdoctor.case.diagnosis import Diagnosis, Finding
 from oomdoctor.case.event import Event, Kind, Value
 from oomdoctor.case.gap import Gap
 from oomdoctor.case.incident import Incident
+from oomdoctor.case.request import FailingRequest
 from oomdoctor.case.settings import RunConfig
 from oomdoctor.case.text import Text
 from oomdoctor.comparing.run_lines import diagnose_each, story_of
@@ -25,12 +26,14 @@ from oomdoctor.findings.conditions import Fact, KnownFacts
 from oomdoctor.findings.derived import derived
 from oomdoctor.findings.engine import evidence_seen, findings
 from oomdoctor.findings.facts import facts, log_facts
+from oomdoctor.findings.failing_request import failing_request
 from oomdoctor.findings.failure_step import failure_step
 from oomdoctor.findings.host_memory import host_memory
 from oomdoctor.findings.ledger import ledger
 from oomdoctor.findings.measured import with_measured
 from oomdoctor.findings.open_cause import open_cause
 from oomdoctor.findings.serving_share import default_share, serving_share
+from oomdoctor.findings.surroundings import failure_text, surroundings
 from oomdoctor.findings.tensor_match import request_reading
 from oomdoctor.findings.workload import inference_facts, quantised, works_on
 from oomdoctor.ingest.clean import clean_lines
@@ -40,7 +43,7 @@ from oomdoctor.knowledge.pack import Pack
 from oomdoctor.machine.match_log import MachineSource, find_log_traces, lasting_facts, match_log, missing_log_facts
 from oomdoctor.parse.observer import ObservedFile, read_observed
 from oomdoctor.parse.prose import says_shortage
-from oomdoctor.parse.reading import Early, LogReader, Progress, SourceEvents
+from oomdoctor.parse.reading import Early, LogReader, Progress, SourceEvents, around
 from oomdoctor.parse.recogniser import Recogniser
 
 if TYPE_CHECKING:
@@ -150,8 +153,9 @@ def _diagnosis(
         all_facts, _samples(events), _programs(recogniser, pack), tuple(failure.root for failure in failures[:1]), pack.topics
     )
     seen = evidence_seen(pack, known) if failures else {}
+    request = _request(pack, known, failures, by_source, settings)
     explained = findings(pack, known, seen)
-    advised = with_advice(explained, pack, known, settings)
+    advised = with_advice(explained, pack, known, settings, request)
     for comparison in (expected, server):
         advised = comparison.weigh(advised, pack) if comparison is not None else advised
     if expected is not None:
@@ -179,6 +183,7 @@ def _diagnosis(
         findings=bugs_first(_run_first(advised, pack) if beside.facts else advised, bugs),
         evidence=tuple(seen),
         open_cause=open_cause(explained, pack, known),
+        request=request,
         bugs=bugs,
     )
 
@@ -331,6 +336,18 @@ def _with_surroundings(incident: Incident, by_source: Mapping[str, SourceEvents]
     traceback = "\n".join(line.text for line in lines if line.rank in (None, incident.root.rank)).rstrip()
     passed = None if (incident.phase or incident.root.phase) in _OWN_BARS else read.passed.get(place.offset)
     return replace(incident, steps_passed=passed, traceback=traceback)
+
+
+def _request(
+    pack: Pack, known: KnownFacts, failures: Sequence[Incident], by_source: Mapping[str, SourceEvents], settings: RunConfig | None
+) -> FailingRequest | None:
+    """Return which request failed, where memory did."""
+    if not failures or not failures[0].kind.is_memory:
+        return None
+    root = failures[0].root
+    before, after = (b"", b"") if root.place.is_whole else around(by_source[root.place.source], root.place.offset)
+    text = failure_text(failures[0], surroundings(before, after, root.rank))
+    return failing_request(pack, known, failures[0], text, settings)
 
 
 def _last_step(failures: Sequence[Incident], by_source: Mapping[str, SourceEvents]) -> int | None:

@@ -16,6 +16,7 @@ from oomdoctor.api.examples import (
     check_holding,
     check_layout,
     check_problem,
+    check_request,
     check_signature,
 )
 from oomdoctor.knowledge.compiled.compile import packed
@@ -63,7 +64,7 @@ def try_rules(root: Path, paths: Sequence[Path] = ()) -> RulesTrial:
 
 def _files(rules: RuleSet) -> dict[str, list[str]]:
     """Return the file of each rule, by kind."""
-    kinds = ("problems", "fixes", "frameworks", "servers", "checks", "changes", "forms", "sheets", "templates")
+    kinds = ("problems", "fixes", "frameworks", "servers", "checks", "changes", "forms", "sheets", "templates", "requests")
     lists = {
         "sources": rules.sources,
         "causes": rules.causes,
@@ -72,6 +73,7 @@ def _files(rules: RuleSet) -> dict[str, list[str]]:
         "evidence": rules.evidence,
         "layouts": rules.layouts,
         "conditions": rules.conditions,
+        "operations": rules.operations,
     }
     return {
         "signatures": [loaded.path for loaded in rules.signatures],
@@ -109,6 +111,9 @@ def _examples(rules: RuleSet, chosen: Callable[[str], bool]) -> Iterator[Wrong]:
     for path, change in rules.changes:
         if chosen(path):
             yield from check_change(path, change)
+    for path, request in rules.requests:
+        if chosen(path):
+            yield from check_request(path, request, pack)
     for path, of_program in rules.bugs:
         for bug in of_program.bugs if chosen(path) else ():
             yield from check_bug(path, bug, pack, of_program.build)

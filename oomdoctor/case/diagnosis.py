@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from oomdoctor.case.case import Case
 from oomdoctor.case.event import Certainty, Place
+from oomdoctor.case.request import FailingRequest
 from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.case.text import Text
 
@@ -144,6 +145,8 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
     evidence: tuple[str, ...] = ()
     """What was seen of rules/evidence.yaml, whether a finding that is told rests on it or not."""
     open_cause: OpenCause | None = None
+    request: FailingRequest | None = None
+    """What asked for the memory that was not there; None where no memory failed."""
     bugs: tuple[KnownBug, ...] = ()
     """The known bugs of releases that the case shows, the best match first."""
     written: tuple[str, ...] = ()

@@ -320,6 +320,45 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     tensor_override: str | None = None
     """Where llama.cpp puts matrices, by a pattern of their names: `exps=CPU`."""
 
+    prompt_cache: int | None = None
+    """MiB of earlier prompts that llama.cpp keeps on the host."""
+    loaded_models: int | None = None
+    """Models that a program keeps loaded at a time."""
+    swap_space: float | None = None
+    """GiB of host memory that each card of a server gets for its cache."""
+    beams: int | None = None
+    """Beams of a search."""
+
+    # Generation inside training.
+    generations: int | None = None
+    """Answers for each prompt."""
+    prompt_length: int | None = None
+    """Tokens at which a prompt is cut."""
+    completion_length: int | None = None
+    """Tokens at which an answer is cut."""
+    logprob_batch: int | None = None
+    """Samples whose log-probabilities one card computes at a time."""
+
+    # Pictures and videos.
+    picture_width: int | None = None
+    """Width of what is made or trained on, in pixels."""
+    picture_height: int | None = None
+    """Height of it, in pixels."""
+    video_frames: int | None = None
+    """Frames of a video."""
+    picture_batch: int | None = None
+    """Pictures that are made at a time."""
+    vae_tile: int | None = None
+    """Pixels along the edge of a tile that the VAE decodes at a time."""
+
+    # Preparation of data and builds.
+    prefetch_factor: int | None = None
+    """Batches that each loader worker keeps ready."""
+    map_workers: int | None = None
+    """Processes that prepare a data set."""
+    build_jobs: int | None = None
+    """Compilers that run at a time."""
+
     prompt_logits: bool | None = None
     """Whether a prompt gets logits for each of its tokens: transformers before 4.45 makes them."""
 

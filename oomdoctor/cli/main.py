@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
@@ -108,11 +108,11 @@ def cli() -> None:
     """
 
 
-def main(at_end: Callable[[], None] | None = None) -> NoReturn:
-    """Run the command line and end with its status; `at_end` is called when all that is to be written is written."""
+def main() -> NoReturn:
+    """Run the command line and end with its status."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
-    _leave(execute(), at_end)
+    _leave(execute())
 
 
 def execute(arguments: Sequence[str] | None = None) -> int:
@@ -149,10 +149,8 @@ def _flush() -> None:
             stream.flush()
 
 
-def _leave(status: int, at_end: Callable[[], None] | None) -> NoReturn:
+def _leave(status: int) -> NoReturn:
     """End the process without taking it apart object by object, which is a tenth of the time of a short run."""
     with suppress(OSError, ValueError):
         _flush()
-    if at_end is not None:
-        at_end()
     os._exit(status)

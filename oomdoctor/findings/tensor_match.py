@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from oomdoctor.case.event import Event
 from oomdoctor.findings.conditions import Fact
-from oomdoctor.knowledge.tables.models import model_row
+from oomdoctor.knowledge.tables.models import ModelRow, model_row
 from oomdoctor.units import GIB, MIB
 
 _BYTES = (4, 2)
@@ -39,6 +40,9 @@ class Dimensions(Struct, frozen=True):
     vocab: int | None = None
     hidden: int | None = None
     parameters: int | None = None
+    heads: int | None = None
+    layers: int | None = None
+    intermediate: int | None = None
 
 
 def request_reading(root: Event, settings: Mapping[str, Fact]) -> dict[str, int | float | str | None]:
@@ -48,20 +52,30 @@ def request_reading(root: Event, settings: Mapping[str, Fact]) -> dict[str, int 
         return {}
     batch = _first_whole(settings, "training.micro_batch", "log.per_device_train_batch_size")
     length = _first_whole(settings, "training.sequence_length", "log.cutoff_len", "log.max_seq_length", "log.max_length")
-    matches = tensor_matches(requested, _dimensions(settings), batch, length)
+    matches = tensor_matches(requested, dimensions(settings), batch, length)
     return {"request_as_product": matches[0].text, "request_kind": matches[0].kind} if matches else {}
 
 
-def _dimensions(settings: Mapping[str, Fact]) -> Dimensions:
+def dimensions(settings: Mapping[str, Fact]) -> Dimensions:
     """Return what the log prints, else what is known of the model that is named."""
     name = settings.get("training.model", settings.get("log.model_name_or_path"))
     row = model_row(str(name)) if name else None
-    known = (
-        Dimensions() if row is None else Dimensions(row.vocab_size, row.hidden_size, row.params_total_published or row.params_total_formula)
-    )
+    known = Dimensions() if row is None else _of_row(row)
     vocab, hidden = settings.get("log.vocab_size"), settings.get("log.hidden_size")
+    return replace(
+        known, vocab=vocab if isinstance(vocab, int) else known.vocab, hidden=hidden if isinstance(hidden, int) else known.hidden
+    )
+
+
+def _of_row(row: ModelRow) -> Dimensions:
+    """Return the sizes of a known model; a row says 0 for what it does not know."""
     return Dimensions(
-        vocab if isinstance(vocab, int) else known.vocab, hidden if isinstance(hidden, int) else known.hidden, known.parameters
+        vocab=row.vocab_size or None,
+        hidden=row.hidden_size or None,
+        parameters=row.params_total_published or row.params_total_formula or None,
+        heads=row.num_heads or None,
+        layers=row.num_layers or None,
+        intermediate=row.intermediate_size or None,
     )
 
 

@@ -102,6 +102,10 @@ def other_patterns(rules: RuleSet) -> Iterator[tuple[str, str, str]]:
         for bug in file.bugs:
             conditions = [sign.when for sign in bug.shown if sign.when is not None]
             yield from ((path, bug.id, pattern) for when in conditions for pattern in _texts(when))
+    for path, request in rules.requests:
+        for sign in request.signs:
+            patterns = (sign.message, sign.frame, sign.near, *(_texts(sign.when) if sign.when is not None else ()))
+            yield from ((path, request.id, pattern) for pattern in patterns if pattern is not None)
     for path, framework in rules.frameworks:
         if framework.in_logs is not None and framework.in_logs.pattern is not None:
             yield path, framework.framework, framework.in_logs.pattern

@@ -27,6 +27,7 @@ from oomdoctor.knowledge.records.layout import LayoutFile
 from oomdoctor.knowledge.records.lexicon import ConceptRecord, LexiconFile
 from oomdoctor.knowledge.records.log_setting import LogSettingRecord
 from oomdoctor.knowledge.records.problem import CauseFile, ProblemRecord
+from oomdoctor.knowledge.records.request import OperationFile, RequestFile
 from oomdoctor.knowledge.records.server import ServerRecord
 from oomdoctor.knowledge.records.signature import SignatureFile, SignatureRecord, TopicFile
 from oomdoctor.knowledge.records.source import SourceFile
@@ -64,7 +65,7 @@ def load_rules(root: Path, over: Path | None = None) -> RuleSet:
     return rules
 
 
-_BY_ID = ("sources", "causes", "computations", "holdings", "evidence", "layouts", "exports")
+_BY_ID = ("sources", "causes", "computations", "holdings", "evidence", "layouts", "exports", "operations", "quantities")
 
 
 def load_records(root: Path, over: Path | None = None) -> RuleSet:
@@ -99,7 +100,9 @@ def _read_folder(root: Path, known: Mapping[str, WrittenCondition]) -> RuleSet:
     checks = tuple((path, check) for path, file in _records(root / "checks", CheckFile, named) for check in file.checks)
     changes = tuple((path, change) for path, file in _records(root / "changes", ChangeFile, named) for change in file.changes)
     templates = _records(root / "templates", TemplateRecord)
-    for kind in (problems, fixes, checks, changes, templates):
+    requests = tuple((path, request) for path, file in _records(root / "requests", RequestFile, named) for request in file.requests)
+    allocated = load_file(told, OperationFile) if lexists(told := root / "operations.yaml") else OperationFile(operations=[], quantities=[])
+    for kind in (problems, fixes, checks, changes, templates, requests):
         _unique([(path, record.id) for path, record in kind])
     _unique([(path, framework.framework) for path, framework in frameworks])
     for where, framework in frameworks:
@@ -125,6 +128,9 @@ def _read_folder(root: Path, known: Mapping[str, WrittenCondition]) -> RuleSet:
         templates=templates,
         changes=changes,
         bugs=bugs,
+        requests=requests,
+        operations=tuple(allocated.operations),
+        quantities=tuple(allocated.quantities),
         causes=tuple(load_file(causes, CauseFile).causes) if lexists(causes := root / "causes.yaml") else (),
         computations=tuple(load_file(told, ComputationFile).computations) if lexists(told := root / "computations.yaml") else (),
         holdings=tuple(load_file(held, HoldingFile).holdings) if lexists(held := root / "holdings.yaml") else (),
@@ -168,7 +174,7 @@ def _laid_over(rules: RuleSet, over: RuleSet) -> RuleSet:
     def merged(name: str, identity: Callable[[Any], str]) -> tuple[Any, ...]:
         return tuple({identity(item): item for item in (*getattr(rules, name), *getattr(over, name))}.values())
 
-    kinds = ("problems", "fixes", "checks", "forms", "sheets", "templates", "changes")
+    kinds = ("problems", "fixes", "checks", "forms", "sheets", "templates", "changes", "requests")
     return replace(
         rules,
         signatures=merged("signatures", lambda item: str(item.record.id)),
@@ -298,6 +304,9 @@ def add_file(rules: RuleSet, path: Path) -> RuleSet:
     if "changes" in keys:
         added = _record(file, ChangeFile, rules.conditions).changes
         return replace(rules, changes=(*rules.changes, *((file.path, change) for change in added)))
+    if "requests" in keys:
+        asked = _record(file, RequestFile, rules.conditions).requests
+        return replace(rules, requests=(*rules.requests, *((file.path, request) for request in asked)))
     if "bugs" in keys:
         of_program = _record(file, BugFile, rules.conditions)
         added_signatures = _shown_bugs(file.path, of_program)

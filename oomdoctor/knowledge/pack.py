@@ -29,6 +29,7 @@ from oomdoctor.knowledge.records.fix import FixRecord, NotThisRecord
 from oomdoctor.knowledge.records.framework import FRAMEWORKS, FrameworkCore, FrameworkRecord
 from oomdoctor.knowledge.records.lexicon import LexiconNode
 from oomdoctor.knowledge.records.problem import ProblemCore, ProblemRecord
+from oomdoctor.knowledge.records.request import RequestCore
 from oomdoctor.knowledge.records.signature import SignatureCore, SignatureRecord
 from oomdoctor.knowledge.records.source import SourceRecord
 from oomdoctor.opening import open_rule_file
@@ -114,6 +115,11 @@ class Pack:
     def computations(self) -> list[ComputationCore]:
         """Return how tracebacks show what was being computed."""
         return decode(self._line(self._head.computations), type=list[ComputationCore])
+
+    @functools.cached_property
+    def requests(self) -> list[RequestCore]:
+        """Return how failures show which request it was."""
+        return decode(self._line(self._head.requests), type=list[RequestCore])
 
     @functools.cached_property
     def frameworks(self) -> list[FrameworkCore]:

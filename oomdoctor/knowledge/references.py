@@ -15,7 +15,7 @@ from oomdoctor.case.serving import StartupCheckName
 from oomdoctor.case.settings import RunSettings
 from oomdoctor.case.text import Text
 from oomdoctor.knowledge.conditions import OPERATORS
-from oomdoctor.knowledge.fact_names import FactNames, fact_names, fields_of
+from oomdoctor.knowledge.fact_names import PHASES, FactNames, fact_names, fields_of
 from oomdoctor.knowledge.records.bug import BugFile, BugRecord
 from oomdoctor.knowledge.records.change import ChangeRecord
 from oomdoctor.knowledge.records.check import CheckRecord
@@ -33,6 +33,7 @@ from oomdoctor.knowledge.records.fix import FixRecord, SettingRecord
 from oomdoctor.knowledge.records.form import FormRecord
 from oomdoctor.knowledge.records.framework import FrameworkRecord, WriteRecord
 from oomdoctor.knowledge.records.problem import CaseExample, ProblemRecord
+from oomdoctor.knowledge.records.request import ANY, RequestRecord
 from oomdoctor.knowledge.records.server import COMPUTED, ServerDefault, ServerDefaults, ServerRecord
 from oomdoctor.knowledge.records.signature import KindName, SignatureRecord
 from oomdoctor.knowledge.rows.observations import FIELD
@@ -74,6 +75,9 @@ class _Names(Struct, frozen=True):
     causes: frozenset[str]
     sheets: frozenset[str]
     topics: frozenset[str]
+    computations: frozenset[str]
+    operations: frozenset[str]
+    quantities: frozenset[str]
 
 
 def wrong_references(rules: RuleSet) -> Iterator[Wrong]:
@@ -85,9 +89,8 @@ def wrong_references(rules: RuleSet) -> Iterator[Wrong]:
         yield from _within(path, problem.id, _problem(problem, names))
     for evidence in rules.evidence:
         yield from _within(str(Path(rules.root) / "evidence.yaml"), evidence.id, _evidence(evidence, names))
-    computed = {record.id for record in rules.computations}
     for holding in rules.holdings:
-        meant = (_unknown("computation", name, computed) for name in holding.computations)
+        meant = (_unknown("computation", name, names.computations) for name in holding.computations)
         yield from _within(str(Path(rules.root) / "holdings.yaml"), holding.id, meant)
     for path, fix in rules.fixes:
         yield from _within(path, fix.id, _fix(fix, names))
@@ -99,6 +102,8 @@ def wrong_references(rules: RuleSet) -> Iterator[Wrong]:
         yield from _within(path, file.program, _bug_file(file, names))
         for bug in file.bugs:
             yield from _within(path, bug.id, _bug(bug, names))
+    for path, request in rules.requests:
+        yield from _within(path, request.id, _request(request, names))
     for path, form in rules.forms:
         yield from _within(path, form.id, _form(form, names))
     for path, sheet in rules.sheets:
@@ -136,6 +141,9 @@ def _names(rules: RuleSet) -> _Names:
         causes=frozenset(cause.id for cause in rules.causes),
         sheets=frozenset(sheet.id for _, sheet in rules.sheets),
         topics=frozenset((*STATEMENTS, *rules.topics)),
+        computations=frozenset(record.id for record in rules.computations),
+        operations=frozenset(record.id for record in rules.operations),
+        quantities=frozenset(record.id for record in rules.quantities),
     )
 
 
@@ -275,6 +283,23 @@ def _bug(bug: BugRecord, names: _Names) -> Iterator[_Mistake]:
     for sign in bug.shown:
         if sign.message is None and not sign.frames and sign.when is None:
             yield "a sign needs a message, frames or a condition", "shown"
+        if sign.when is not None:
+            yield from _condition(sign.when, names.facts.case, names)
+
+
+def _request(record: RequestRecord, names: _Names) -> Iterator[_Mistake]:
+    yield _unknown("operation", record.operation, names.operations)
+    yield from (_unknown("program", name, names.frameworks | names.programs | {ANY}) for name in record.programs)
+    yield from (_unknown("phase", name, PHASES) for name in record.phases)
+    yield from (_unknown("quantity", name, names.quantities) for name in record.grows_with)
+    yield from (_unknown("fix", name, names.fixes) for name in (*record.knobs, *record.does_not_help))
+    if both := [name for name in record.knobs if name in record.does_not_help]:
+        yield f"'{both[0]}' cannot be a knob and no help", both[0]
+    for sign in record.signs:
+        if not (sign.message or sign.frame or sign.near or sign.computes or sign.shape or sign.when):
+            yield "a sign needs a message, a frame, something near, what is computed, a shape or a condition", "signs"
+        yield None if sign.computes is None else _unknown("computation", sign.computes, names.computations)
+        yield from (_unknown("quantity", name, names.quantities) for name in sign.shape if isinstance(name, str))
         if sign.when is not None:
             yield from _condition(sign.when, names.facts.case, names)
 

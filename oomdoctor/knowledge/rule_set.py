@@ -17,6 +17,7 @@ from oomdoctor.knowledge.records.framework import FrameworkRecord
 from oomdoctor.knowledge.records.layout import ExportRecord, LayoutRecord
 from oomdoctor.knowledge.records.lexicon import ConceptRecord
 from oomdoctor.knowledge.records.problem import CauseRecord, ProblemRecord
+from oomdoctor.knowledge.records.request import OperationRecord, QuantityRecord, RequestRecord
 from oomdoctor.knowledge.records.server import ServerRecord
 from oomdoctor.knowledge.records.signature import SignatureRecord
 from oomdoctor.knowledge.records.source import SourceRecord
@@ -47,6 +48,9 @@ class RuleSet(Struct, frozen=True):
     changes: tuple[tuple[str, ChangeRecord], ...] = ()
     bugs: tuple[tuple[str, BugFile], ...] = ()
     """One file a program."""
+    requests: tuple[tuple[str, RequestRecord], ...] = ()
+    operations: tuple[OperationRecord, ...] = ()
+    quantities: tuple[QuantityRecord, ...] = ()
     causes: tuple[CauseRecord, ...] = ()
     computations: tuple[ComputationRecord, ...] = ()
     holdings: tuple[HoldingRecord, ...] = ()

@@ -44,7 +44,8 @@ _LAST = 64 << 10
 _MOST_EVENTS = 20_000
 _MOST_STEPS = 64
 _MOST_TRACEBACKS = 8
-_BEFORE = 4 << 10
+_MOST_NEARBY = 16
+_BEFORE, _AFTER = 4 << 10, 2 << 10
 _BAR = 300
 """So much before a failure shows how far the run had come."""
 _WITH_CONTEXT = 64
@@ -76,6 +77,8 @@ class SourceEvents(Struct):
     """Offset of a failure -> how many training steps had passed."""
     tracebacks: dict[int, bytes] = field(default_factory=dict)
     """Offset of a failure -> the traceback that ends in it, of the first few."""
+    nearby: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
+    """Offset of a failure -> what stands before it and from it on, of the first few."""
     last: bytes = b""
     unread: int = 0
     gaps: list[Gap] = field(default_factory=list)
@@ -263,6 +266,7 @@ class _EventCollector:
         self.steps: dict[int, int] = {}
         self.passed: dict[int, int] = {}
         self.tracebacks: dict[int, bytes] = {}
+        self.nearby: dict[int, tuple[bytes, bytes]] = {}
 
     def window(self, window: Window) -> None:
         if len(self.events) >= _MOST_EVENTS:
@@ -279,6 +283,9 @@ class _EventCollector:
         """Return how far the run had come; what stands before a failure is kept where nothing says that the program ended with it."""
         reached = window.before + window.raw[: max(0, event.place.offset - window.base)]
         before = reached[-_BEFORE:]
+        if len(self.nearby) < _MOST_NEARBY:
+            at = max(0, event.place.offset - window.base)
+            self.nearby[event.place.offset] = before, window.raw[at : at + _AFTER]
         # A bar and the message can share a line: the text of an event begins where its line does.
         steps = find_last_steps(before + event.text[:_BAR].encode())
         if steps:
@@ -296,17 +303,26 @@ class _EventCollector:
         self.steps.update(other.steps)
         self.passed.update(other.passed)
         self.tracebacks.update(other.tracebacks)
+        self.nearby.update(other.nearby)
 
     def finish(self, read: SourceEvents, counts: list[list[int]]) -> None:
         read.events = sorted(self.events.values(), key=lambda event: event.place.offset)
         read.before = self.before
         own = {event.place.offset for event in read.events if event.kind is not Kind.CONTEXT and not self._recogniser.is_general(event)}
         read.events = [event for event in read.events if event.place.offset not in own or not self._recogniser.is_general(event)]
-        read.steps, read.passed, read.tracebacks = self.steps, self.passed, self.tracebacks
+        read.steps, read.passed, read.tracebacks, read.nearby = self.steps, self.passed, self.tracebacks, self.nearby
         total = counts[0] if len(counts) == 1 else [sum(column) for column in zip(*counts)]
         if any(total):
             most = max(itertools.compress(total, self._recogniser.literals.failing), default=0)
             read.unread = max(0, most - len(read.events))
+
+
+def around(read: SourceEvents, offset: int) -> tuple[bytes, bytes]:
+    """Return what stands before a failure and from it on, as far as it was kept."""
+    if offset in read.nearby:
+        return read.nearby[offset]
+    at = offset - (read.source.size - len(read.last))
+    return (read.last[max(0, at - _BEFORE) : at], read.last[at : at + _AFTER]) if at >= 0 else (read.before.get(offset, b""), b"")
 
 
 def _told(event: Event) -> tuple[int, bool, bool]:

@@ -29,6 +29,8 @@ _PLACES: Sequence[Collection[str]] = (("device-memory", "device", "library", "ho
 """Words for a place; those of a row count where no word of a row above it stands."""
 _BETWEEN = r"[,:|{}\[\]]\s"
 """What parts the word that something lacks from the memory of another clause."""
+_NAMED_ERROR = re.compile(r"(?:Error|Exception): ")
+"""What parts the name of an error from its message."""
 _COMPARED = r"\d\s?[KMGT]i?B\)?\s?>\s?(?:[a-z]{1,12}\s){0,3}\d[\d.]*\s?[KMGT]i?B"
 _SIZE = r"(?<![\w.])\d[\d,.]*\s?(?:[KMGT]i?[Bb]|bytes?|[KMGT]\b|字节)|(?<![\w.])\d{8,20}(?![\w.])|0x[0-9a-f]{6,16}"
 
@@ -123,6 +125,8 @@ def _holds(form: _Form, chain: Sequence[Tag], line: TaggedLine, within: tuple[in
     """Return whether the words of a form speak of memory and stand in one clause."""
     start, end = line.span(chain[0])[0], line.span(chain[-1])[1]
     if end > within[1] or any(line.of(("other-resource",))) or any(line.within(("other-thing",), start, end)):
+        return False
+    if _NAMED_ERROR.search(line.text, start, end):
         return False
     if form.name == "lack" and len(chain) > 1 and re.search(_BETWEEN, line.text[line.span(chain[0])[1] : line.span(chain[1])[0]]):
         return False

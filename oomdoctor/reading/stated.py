@@ -56,6 +56,8 @@ _AFTER = 12
 _OF_A_NAME_BEFORE = re.compile(r"(?:[A-Za-z0-9_]|[^\s(\[\"'`:,][-+.:=_]{1,2})$")
 _OF_A_NAME_BEHIND = re.compile(r"[A-Za-z0-9_]|[-=.:_][A-Za-z0-9]|\"?[}\]]")
 """What makes words a part of a longer name: of an option, a metric, a class."""
+_OF_A_CODE = re.compile(r"(?<![\w./-])(?:[A-Z][A-Z0-9]{0,19}_){0,3}(?:ERR|ERROR|STATUS|E)_$")
+"""What stands before them in the name of an error code, `ERR_OUT_OF_DEVICE_MEMORY`: a line that begins its sentence with one states it."""
 _FEW = 4
 """So few lines behind it leave open whether a log ends with what a line names."""
 _QUESTION = re.compile(r"[?？]\s{0,4}$")
@@ -111,7 +113,7 @@ class RefusalReader:
 
     def __init__(self, tree: LexiconNode) -> None:
         self._tree = tree
-        words = sorted(rarest_words(tree, _REFUSING), key=len, reverse=True)
+        words = sorted(rarest_words(tree, _REFUSING), key=lambda word: (-len(word), word))
         self._signs = re.compile("|".join([*map(re.escape, words), _COMPARED]))
 
     def read(self, text: str, *, is_end: bool = False) -> Iterator[StatedRefusal]:
@@ -189,7 +191,7 @@ def _is_named_at_the_end(sentence: _Sentence) -> bool:
 def _is_part_of_a_name(sentence: _Sentence) -> bool:
     """Return whether the words are a part of the name of an option, a metric or a class, and no error of that name is stated."""
     behind = sentence.line[sentence.refusal.end :]
-    if re.match(r"(?:Error|Exception)\s{0,4}(?::|$)", behind):
+    if re.match(r"(?:Error|Exception)\s{0,4}(?::|$)", behind) or (re.match(r"\s{0,4}(?::|$)", behind) and _OF_A_CODE.search(sentence.head)):
         return False
     return _OF_A_NAME_BEFORE.search(sentence.head) is not None or _OF_A_NAME_BEHIND.match(behind) is not None
 

@@ -27,7 +27,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signal that ends a program without a word")
 @pytest.mark.parametrize(("words", "module"), [
-    pytest.param(("--version",), "oomdoctor.kept_patterns", id="before anything else"),
     pytest.param(("--version",), "oomdoctor.cli.main", id="before there are commands"),
     pytest.param(("--version",), "click", id="while the commands are loaded"),
     pytest.param(("run", "--", "true"), "oomdoctor.cli.runs.watched", id="before a command runs"),

@@ -25,6 +25,7 @@ from oomdoctor.knowledge.records.fix import NotThisRecord
 from oomdoctor.knowledge.records.framework import FrameworkCore, FrameworkRecord
 from oomdoctor.knowledge.records.odds import EVIDENCE_LOG_ODDS, PROBLEM_LOG_ODDS
 from oomdoctor.knowledge.records.problem import ProblemCore, ProblemRecord
+from oomdoctor.knowledge.records.request import RequestCore, RequestRecord, RequestSign, SignCore, SignPattern
 from oomdoctor.knowledge.records.signature import Alternative, SignatureCore
 from oomdoctor.knowledge.rows.bug_rows import program_bugs
 from oomdoctor.knowledge.rule_set import LoadedSignature, RuleSet
@@ -90,6 +91,9 @@ def packed(rules: RuleSet, root: str, *, has_examples: bool = True) -> bytes:
         "layouts": {record.id: entry(record) for record in rules.layouts},
         "exports": {record.id: entry(record) for record in rules.exports},
         "bugs": {record.id: entry(record, path) for path, record in _bugs(rules)},
+        "requests": {record.id: entry(record, path) for path, record in rules.requests},
+        "operations": {record.id: entry(record) for record in rules.operations},
+        "quantities": {record.id: entry(record) for record in rules.quantities},
         "changes": {record.id: entry(record, path) for path, record in rules.changes},
     }
     cores = [matching(loaded) for loaded in rules.signatures]
@@ -124,6 +128,7 @@ def packed(rules: RuleSet, root: str, *, has_examples: bool = True) -> bytes:
         check=0,
         matching=put(matched),
         computations=put([_computation_core(record) for record in rules.computations]),
+        requests=put([_request_core(record) for _, record in rules.requests]),
         shown_bugs=put([_matched_bug(record) for _, record in _bugs(rules) if record.bug.shown]),
         lexicon=put(lexicon_tree(concept for _, concept in rules.concepts)),
         frameworks=put([_framework_core(record) for _, record in rules.frameworks]),
@@ -150,6 +155,8 @@ def _matched_bug(record: ProgramBug) -> ProgramBug:
 def _without_examples(record: Record | list[NotThisRecord]) -> object:
     if isinstance(record, ProgramBug):
         return replace(record, bug=_without_examples(record.bug))
+    if isinstance(record, RequestRecord):
+        return replace(record, example="", near_miss="")
     shown: dict[str, list[object]] = {name: [] for name in ("examples", "near_misses") if hasattr(record, name)}
     return replace(record, **shown) if isinstance(record, Record) else record
 
@@ -161,6 +168,20 @@ def _prints_memory(core: SignatureCore) -> bool:
 
 def _computation_core(record: ComputationRecord) -> ComputationCore:
     return ComputationCore(record.id, record.pattern, record.words or fragments(record.pattern, most=16) or [])
+
+
+def _request_core(record: RequestRecord) -> RequestCore:
+    return RequestCore(record.id, record.programs, record.phases, [_sign_core(sign) for sign in record.signs])
+
+
+def _sign_core(sign: RequestSign) -> SignCore:
+    when = None if sign.when is None else with_needs(sign.when)
+    message, frame, near = (_sign_pattern(pattern) for pattern in (sign.message, sign.frame, sign.near))
+    return SignCore(message, frame, near, sign.computes, sign.shape, when)
+
+
+def _sign_pattern(pattern: str | None) -> SignPattern | None:
+    return None if pattern is None else SignPattern(pattern, fragments(pattern, most=16) or [])
 
 
 def _framework_core(record: FrameworkRecord) -> FrameworkCore:

@@ -5,7 +5,7 @@ from msgspec import Struct
 from oomdoctor.knowledge.records.evidence import EvidenceCore
 from oomdoctor.knowledge.records.problem import ProblemCore
 
-FORMAT = 22
+FORMAT = 23
 """Raised with every change of what a pack holds, so that no older one is read."""
 
 
@@ -47,6 +47,7 @@ class PackHead(Struct, frozen=True):
     """The checksum of all other lines."""
     matching: PackLine
     computations: PackLine
+    requests: PackLine
     frameworks: PackLine
     lexicon: PackLine
     shown_bugs: PackLine

@@ -96,6 +96,8 @@ class CauseRecord(Record, frozen=True, kw_only=True):
     id: Id
     says: TextRecord
     """What is wrong, in one sentence."""
+    in_the_way: bool = False
+    """Whether it is something beside the run: what holds the card, or a limit that is set. It goes before what the run asks for."""
     settled_by: list[SettledBy] = []
     """What tells whether it is this cause, where a log cannot; the first that is not known already counts."""
 

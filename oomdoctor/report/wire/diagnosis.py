@@ -46,6 +46,7 @@ from oomdoctor.report.wire.report_v1 import (
     ToldV1,
     VerdictV1,
 )
+from oomdoctor.report.wire.request_v1 import convert_request
 from oomdoctor.report.wire.runs.measured_parts import convert_measured
 from oomdoctor.report.wire.runs.recorded_series import convert_series
 from oomdoctor.report.wire.serving import convert_served
@@ -80,6 +81,7 @@ def convert_diagnosis(diagnosis: Diagnosis, wording: Wording, version: str) -> R
         told=None if case.told is None else _told(case.told, wording),
         series=tuple(convert_series(series) for series in case.series[:SERIES_LIMIT]),
         measured=None if case.measured is None else convert_measured(case.measured, wording),
+        request=None if diagnosis.request is None else convert_request(diagnosis.request, wording),
         bugs=tuple(convert_bug(bug, wording) for bug in diagnosis.bugs),
         runs=tuple(_run(line, wording) for line in case.runs[:RUNS_LIMIT]),
         runs_more=max(0, len(case.runs) - RUNS_LIMIT),

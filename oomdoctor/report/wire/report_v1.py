@@ -10,6 +10,7 @@ from oomdoctor.case.event import Certainty, Kind, Outcome
 from oomdoctor.report.wire.bugs import BugV1
 from oomdoctor.report.wire.estimate_v1 import ExpectedV1
 from oomdoctor.report.wire.plan_v1 import PlansV1
+from oomdoctor.report.wire.request_v1 import RequestV1
 from oomdoctor.report.wire.settings_v1 import ConfigIssueV1, Count, GapV1, LineNumber, SettingV1
 
 Tag = Literal["oomdoctor/report/v1"]
@@ -384,6 +385,8 @@ class ReportV1(Struct, frozen=True, kw_only=True):
     """What monitors recorded beside the logs."""
     measured: MeasuredV1 | None = None
     """What the memory of the card was held for, beside what the settings lead to expect; null where no snapshot tells."""
+    request: RequestV1 | None = None
+    """What asked for the memory that was not there; null where no memory failed."""
     bugs: tuple[BugV1, ...] = ()
     """Known bugs of releases that the log shows; their steps stand first in the first finding."""
     runs: Annotated[tuple[RunV1, ...], Meta(max_length=RUNS_LIMIT)] = ()

@@ -1,0 +1,108 @@
+"""The largest value of a setting with which a failed request fits: the request scaled by the power with which it grows.
+
+A request that stands alone (a compute buffer, a cache) must fit into what was free. One of many that grow alike (the activations of a
+layer) makes the others smaller with it: where it alone would have to shrink to less than half, half of the setting is the next value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import floor, log2
+
+from msgspec import Struct
+
+from oomdoctor.advice.settings import number
+from oomdoctor.case.request import FailingRequest
+from oomdoctor.findings.conditions import Fact
+from oomdoctor.knowledge.records.fix import SettingRecord
+
+_MARGIN = 0.9
+"""The part of what was free that a request may take: sizes are rounded up, and something else asks next."""
+_ALONE = 0.1
+"""A request of this part of the card is one that matters by itself."""
+_LONG, _MIDDLE = 1024, 64
+"""From here on people write multiples of 256, and of 8."""
+_LOWERING = ("divide", "at-most", "fitting")
+"""Words of rules that make a value smaller."""
+
+
+class FittedValue(Struct, frozen=True):
+    """A value for a setting, and what the request takes less with it."""
+
+    value: float
+    frees: int | None
+    """None where the size of the request is not known."""
+
+
+def fitted_values(rows: Sequence[SettingRecord], request: FailingRequest, facts: Mapping[str, Fact]) -> dict[str, FittedValue]:
+    """Return the values of settings that make a request smaller, by the names that all frameworks share.
+
+    Left out is what is as small as it can be, and what nobody knows the value in force of.
+    """
+    powers = {growth.quantity: growth.power for growth in request.grows_with}
+    out: dict[str, FittedValue] = {}
+    for row in rows:
+        power = powers.get(row.sets or "", 0)
+        was = _in_force(row, request, facts)
+        if row.sets is not None and power > 0 and was is not None and row.change in _LOWERING:
+            least = 1.0 if row.least is None else float(row.least)
+            fitted = _fitted(was, power, max(least, 1.0), request)
+            if fitted is not None:
+                out.setdefault(row.sets, fitted)
+    return out
+
+
+def rows_that_change(rows: Sequence[SettingRecord], request: FailingRequest) -> list[SettingRecord]:
+    """Return the rows of a fix that change a request: those of quantities with which it grows, where it has any, and what goes along."""
+    growing = {growth.quantity for growth in request.grows_with}
+    if not any(row.sets in growing for row in rows):
+        return list(rows)
+    return [row for row in rows if row.sets in growing or row.along]
+
+
+def _in_force(row: SettingRecord, request: FailingRequest, facts: Mapping[str, Fact]) -> float | None:
+    """Return the value in force: what the message of the failure says, else what config and log do."""
+    said = number(facts.get(row.was or ""))
+    if said is not None:
+        return said
+    return next((number(known.value) for known in request.in_force if known.setting == row.sets), None)
+
+
+def _fitted(was: float, power: float, least: float, request: FailingRequest) -> FittedValue | None:
+    """Return the next smaller value; None where it would be below the least that makes sense."""
+    value = _rounded(_next(was, power, request), was)
+    if value < least:
+        value = least
+    if value >= was:
+        return None
+    frees = None if request.size is None else int(request.size * (1 - (value / was) ** power))
+    return FittedValue(value, frees)
+
+
+def _next(was: float, power: float, request: FailingRequest) -> float:
+    half = was / 2 ** (1 / power) if power > 1 else was / 2
+    size, missing = request.size, request.missing
+    if not size or missing is None:
+        return half
+    fits = was * float(max(0.0, (size - missing) * _MARGIN / size) ** (1 / power))
+    return fits if _stands_alone(request) and fits > 0 else max(fits, half)
+
+
+def _stands_alone(request: FailingRequest) -> bool:
+    """Return whether a request is so large that it must fit by itself."""
+    return bool(request.size and request.total and request.size >= _ALONE * request.total)
+
+
+def _rounded(value: float, was: float) -> float:
+    """Return a value rounded down as a person writes it: a power of two where the old one is one."""
+    if was <= 1:
+        return floor(value * 100 + 1e-6) / 100
+    if value >= 1 and _is_power_of_two(was):
+        return float(2 ** floor(log2(value)))
+    if value >= _LONG:
+        return float(value // 256 * 256)
+    return float(value // 8 * 8 if value >= _MIDDLE else floor(value))
+
+
+def _is_power_of_two(value: float) -> bool:
+    return value == int(value) and int(value) & (int(value) - 1) == 0

@@ -1,0 +1,173 @@
+"""Which request failed: the row of rules/requests whose signs the failure shows, with what it grows, and what is in force of that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from oomdoctor.case.event import Event
+from oomdoctor.case.incident import Incident
+from oomdoctor.case.request import FailingRequest, Growth, SettingInForce
+from oomdoctor.case.settings import RunConfig, RunSettings
+from oomdoctor.findings.conditions import Fact, KnownFacts, evaluate
+from oomdoctor.findings.derived import other_processes
+from oomdoctor.findings.request_product import is_product
+from oomdoctor.findings.surroundings import FailureText
+from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.records.framework import FrameworkCore
+from oomdoctor.knowledge.records.request import ANY, OPERATIONS, QUANTITIES, REQUESTS, RequestCore, RequestRecord, SignCore, SignPattern
+
+_TORCH = "torch"
+_NAMING = ("training.framework", "log.framework", "incident.inference", "incident.program")
+_STRONG, _WEAK = 2, 1
+"""What was computed, said or asked for shows a request itself; what stands near, or a condition, only that it may be one."""
+
+
+class _Shown(Struct, frozen=True, order=True):
+    """How well a failure shows a row; of several the greatest counts."""
+
+    strength: int
+    nearness: int
+    """How near the programs of the row are to the one that runs."""
+    depth: int
+    """The line of the traceback in which it is shown: the later, the further inside."""
+    parts: int
+    has_phase: bool
+
+
+def failing_request(pack: Pack, known: KnownFacts, incident: Incident, text: FailureText, run: RunConfig | None) -> FailingRequest:
+    """Return the request that failed; without an operation where nothing shows which it was."""
+    root = incident.root
+    programs = _programs(known.facts, text, pack.frameworks)
+    record = _row(pack, known, incident, text, programs)
+    asked = FailingRequest(
+        program=next(iter(programs), None),
+        size=root.size("requested_bytes"),
+        free=root.size("free_bytes"),
+        total=root.size("total_bytes"),
+        limit=root.size("limit_bytes"),
+        held_by_others=other_processes(root),
+        missing=_missing(root),
+    )
+    return asked if record is None else _told(asked, record, programs, pack, known.facts, run)
+
+
+def _row(pack: Pack, known: KnownFacts, incident: Incident, text: FailureText, programs: Mapping[str, int]) -> RequestRecord | None:
+    """Return the row that the failure shows best; of equal ones the first."""
+    best: tuple[_Shown, RequestCore] | None = None
+    for core in pack.requests:
+        nearness = max((programs.get(name, 0) for name in core.programs), default=0)
+        phase = incident.phase
+        if not nearness or (core.phases and phase is not None and phase not in core.phases):
+            continue
+        for sign in core.signs:
+            shown = _shown(sign, known, incident, text, nearness, has_phase=phase in core.phases)
+            if shown is not None and (best is None or shown > best[0]):
+                best = shown, core
+    return None if best is None else pack.record(REQUESTS, best[1].id)
+
+
+def _shown(sign: SignCore, known: KnownFacts, incident: Incident, text: FailureText, nearness: int, *, has_phase: bool) -> _Shown | None:
+    """Return how well a failure shows a sign; None where a part of it does not hold."""
+    depth = 0
+    if sign.computes is not None and sign.computes != incident.computes:
+        return None
+    if sign.message is not None and not _stands_in(sign.message, text.message):
+        return None
+    if sign.frame is not None and (depth := _line_with(sign.frame, text.frames)) == 0:
+        return None
+    if sign.near is not None and not _line_with(sign.near, text.near):
+        return None
+    if sign.shape and not is_product(sign.shape, incident.root.size("requested_bytes"), known.facts):
+        return None
+    if sign.when is not None and not evaluate(sign.when, known).truth:
+        return None
+    strong = (sign.message, sign.frame, sign.computes, sign.shape or None)
+    parts = sum(part is not None for part in (*strong, sign.near, sign.when))
+    return _Shown(_STRONG if any(part is not None for part in strong) else _WEAK, nearness, depth, parts, has_phase)
+
+
+def _stands_in(sign: SignPattern, text: str) -> bool:
+    return (not sign.needs or any(need in text for need in sign.needs)) and re.search(sign.pattern, text, re.MULTILINE) is not None
+
+
+def _line_with(sign: SignPattern, lines: Sequence[str]) -> int:
+    """Return the number, from 1, of the last line that a pattern stands in; 0 where there is none."""
+    return next((number for number in range(len(lines), 0, -1) if _stands_in(sign, lines[number - 1])), 0)
+
+
+def _programs(facts: Mapping[str, Fact], text: FailureText, frameworks: Sequence[FrameworkCore]) -> dict[str, int]:
+    """Return the programs of a run, with how near each is to what failed: the greater, the nearer."""
+    named = [str(facts[name]) for name in _NAMING if facts.get(name)]
+    records = {record.framework: record for record in frameworks}
+    running = [name for name in named if name in records]
+    below = [other for name in running for other in records[name].falls_back_to]
+    layers = [name for name, record in records.items() if record.layer and any(_is_set(facts.get(fact)) for fact in record.layer.facts)]
+    framed = [name for name, record in records.items() if record.in_logs is not None and _has_frames(record.in_logs.frames, text.frames)]
+    out: dict[str, int] = {}
+    for nearness, names in ((4, running), (3, [*framed, *named]), (2, [*layers, *below])):
+        for name in names:
+            out.setdefault(name, nearness)
+    if _TORCH in str(facts.get("incident.program")) or any(_TORCH in line.lower() for line in (text.message, *text.frames)):
+        out.setdefault(ANY, 1)
+    return out
+
+
+def _has_frames(folders: Sequence[str], lines: Sequence[str]) -> bool:
+    """Return whether a traceback runs through the code of a framework."""
+    return any(f"/{folder}/" in line for folder in folders for line in lines)
+
+
+def _is_set(value: Fact) -> bool:
+    return value is not None and str(value).lower() not in ("", "none", "false", "no")
+
+
+def _missing(root: Event) -> int | None:
+    requested, free, limit = root.size("requested_bytes"), root.size("free_bytes"), root.size("limit_bytes")
+    room = free if free is not None else limit
+    return None if requested is None or room is None or requested <= room else requested - room
+
+
+def _told(
+    asked: FailingRequest, record: RequestRecord, programs: Mapping[str, int], pack: Pack, facts: Mapping[str, Fact], run: RunConfig | None
+) -> FailingRequest:
+    operation = pack.record(OPERATIONS, record.operation)
+    growth = [
+        Growth(quantity=name, title=known.title, power=power)
+        for name, power in record.grows_with.items()
+        if (known := pack.record(QUANTITIES, name)) is not None
+    ]
+    return FailingRequest(
+        id=record.id,
+        operation=record.operation,
+        title=None if operation is None else operation.title,
+        program=max(
+            (name for name in record.programs if name in programs and name != ANY), key=programs.__getitem__, default=asked.program
+        ),
+        size=asked.size,
+        free=asked.free,
+        total=asked.total,
+        limit=asked.limit,
+        held_by_others=asked.held_by_others,
+        missing=asked.missing,
+        grows_with=tuple(growth),
+        in_force=tuple(_in_force(record.grows_with, facts, run)),
+        settled_by=None if record.settled_by is None else record.settled_by.says,
+        command=None if record.settled_by is None else record.settled_by.command,
+    )
+
+
+def _in_force(names: Mapping[str, float], facts: Mapping[str, Fact], run: RunConfig | None) -> Iterator[SettingInForce]:
+    """Yield the values of the settings with which a request grows, as far as config and log say them."""
+    known = {} if run is None else run.settings.known()
+    for name in names:
+        if name in known and run is not None:
+            place = run.places.get(name)
+            if place is None:
+                yield SettingInForce(setting=name, value=known[name])
+            else:
+                yield SettingInForce(setting=name, value=known[name], key=place.key, file=place.file, line=place.line)
+        elif name in RunSettings.__struct_fields__ and isinstance(value := facts.get(f"log.{name}"), (int, float, str)):
+            yield SettingInForce(setting=name, value=value)
