@@ -281,7 +281,7 @@ class Steps(Struct, frozen=True):
     first: int = 1
 
 
-class Action(_Block, frozen=True):
+class BriefStep(_Block, frozen=True):
     """One thing to do, in a line: where, what to type or to do, and what that is for."""
 
     do: tuple[Span, ...]
@@ -292,10 +292,10 @@ class Action(_Block, frozen=True):
     """What a reader who has no room for it does without."""
 
 
-class Actions(Struct, frozen=True):
+class BriefSteps(Struct, frozen=True):
     """What to do, numbered: each thing in a line."""
 
-    actions: tuple[Action, ...]
+    steps: tuple[BriefStep, ...]
     written_by: tuple[Span, ...] = ()
     """What writes the first of them."""
 
@@ -308,7 +308,9 @@ class Folded(_Block, frozen=True):
     gist: str = ""
 
 
-Block = Heading | Paragraph | Facts | Table | Bar | Bars | Areas | Curves | Strips | CountBars | CountGrid | Quote | Steps | Actions | Folded
+Block = (
+    Heading | Paragraph | Facts | Table | Bar | Bars | Areas | Curves | Strips | CountBars | CountGrid | Quote | Steps | BriefSteps | Folded
+)
 
 
 class Document(_Block, frozen=True):

@@ -42,15 +42,15 @@ def watched(place: Path, command: list[str], before: str = "") -> tuple[int, Dia
 HEADLINES = {
     "address-space-limit-was-reached": "A limit that is set for the process refused it memory",
     "container-memory-limit": "The memory limit of the container or job was reached",
-    "disk-was-full": "No memory failure: The disk was full",
+    "disk-was-full": "No memory failure: the disk was full",
     "it-crashed": "No memory failure: It crashed in native code",
-    "it-ended-itself": "No memory failure: The program ended itself",
+    "it-ended-itself": "No memory failure: the program ended itself",
     "killed-by-hand": "No memory failure: Somebody ended it with SIGKILL",
     "limit-of-the-process": "A request for host memory was refused, though the host had room",
-    "native-crash": "No memory failure: A process crashed in native code",
+    "native-crash": "No memory failure: a process crashed in native code",
     "node-was-gone": "Not decided yet: nobody saw the end; the node or the whole job was gone at once",
     "shm-was-full": "Shared memory (/dev/shm) ran out",
-    "stopped-by-a-signal": "No memory failure: A signal from outside stopped it",
+    "stopped-by-a-signal": "No memory failure: a signal from outside stopped it",
 }
 """How a report begins whose first finding is this one."""
 

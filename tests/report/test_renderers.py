@@ -101,7 +101,7 @@ def test_cleaning_twice_changes_nothing(text: str) -> None:
         assert len(clean(text, limit)) <= limit
 
 
-@given(st.text(alphabet="`~ab\n", max_size=60))
+@given(st.text(alphabet="`~ab\n", min_size=1, max_size=60))
 def test_a_fence_is_longer_than_what_it_holds(text: str) -> None:
     block = Quote("log", text)
     lines = markdown.render(Document("t", (block,))).split("\n")
@@ -194,7 +194,7 @@ def test_chinese_labels_align() -> None:
 def test_a_bar_fills_its_line(width: int) -> None:
     document = compose(samples.device_oom(), Wording("en"), "0.1.0")
     bars = Document("t", tuple(block for block in document.blocks if isinstance(block, Bar)))
-    drawn = next(line for line in terminal.render(bars, width=width, color=False).splitlines() if line.strip().startswith("██"))
+    drawn = next(line for line in terminal.render(bars, width=width, color=False).splitlines() if "█▓" in line)
     assert cell_len(drawn) == width
     assert all(fill in drawn for fill in "█▓▒░·")
 

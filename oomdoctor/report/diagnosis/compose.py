@@ -55,7 +55,7 @@ def compose(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
     if case.runs:
         blocks += runs_blocks(case, wording)
     blocks += why(diagnosis, wording)
-    blocks += _told(case, wording)
+    blocks += _budget(case, wording)
     blocks += config_error(case.training, wording)
     blocks += do_this(diagnosis, wording)
     if is_memory:
@@ -66,7 +66,6 @@ def compose(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
     if first is not None:
         blocks += _message(diagnosis, first, wording)
         blocks += _figures(first, case.estimate, wording)
-    blocks += _budget(case, wording)
     blocks += more_on_config(case.training, wording)
     blocks += more_findings(diagnosis, wording)
     blocks += more_on_steps(diagnosis, wording)
@@ -93,20 +92,12 @@ def _over_time(case: Case, wording: Wording) -> Iterator[Block]:
         yield from printed_memory_chart(printed_memory(case), wording)
 
 
-def _told(case: Case, wording: Wording) -> Iterator[Block]:
-    """Yield what the arithmetic says of a run without a log."""
-    if case.told is not None:
-        from oomdoctor.report.diagnosis.told import told_budget  # noqa: PLC0415 - most inputs are logs
-
-        yield from told_budget(case, wording)
-
-
 def _budget(case: Case, wording: Wording) -> Iterator[Block]:
-    """Yield what a server did with its share of the card, folded."""
-    if case.served is not None:
-        from oomdoctor.report.diagnosis.serving_expected import beside_printed  # noqa: PLC0415 - few logs are of servers
+    """Yield what the arithmetic says of a run without a log; what a server did with its share of the card, folded."""
+    if case.told is not None or case.served is not None:
+        from oomdoctor.report.diagnosis.told import budget_blocks  # noqa: PLC0415 - few logs are of servers, and most inputs are logs
 
-        yield beside_printed(case.served, wording)
+        yield from budget_blocks(case, wording)
 
 
 def _bar(incident: Incident | None, expected: Expected | None, wording: Wording) -> Iterator[Block]:
@@ -189,12 +180,12 @@ def _unknown(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     note: tuple[Block, ...] = ()
     if case.environment_note is not None and (case.environment is not None or waits):
         note = (Paragraph((Span(wording.say(case.environment_note), Style.DIM),)),)
-    if not gaps:
-        yield from (Folded(wording.say(labels.UNKNOWN), note) for _ in note)
+    if case.environment_note is not None and note and not gaps:
+        yield Folded(wording.say(labels.MACHINE), note, wording.say(case.environment_note))
     elif case.not_read or cut:
         yield Heading(wording.say(labels.UNKNOWN))
         yield from (Facts(tuple(gaps[:_GAPS])), *note, *_rest(len(gaps) - _GAPS, wording))
-    else:
+    elif gaps:
         gist = clean_line(wording.semicolon.join(" ".join(filter(None, (row.label, row.value))) for row in gaps[:_GAPS]), 160)
         yield Folded(wording.say(labels.UNKNOWN), (Facts(tuple(gaps[:_GAPS])), *note, *_rest(len(gaps) - _GAPS, wording)), gist)
 

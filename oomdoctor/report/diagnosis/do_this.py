@@ -10,18 +10,19 @@ from collections.abc import Iterator, Sequence
 from oomdoctor.advice.fixes import unique_fixes
 from oomdoctor.case.case import Case
 from oomdoctor.case.diagnosis import Diagnosis, Fix
-from oomdoctor.case.event import Kind
+from oomdoctor.case.event import Certainty, Kind
 from oomdoctor.case.settings import ProposedSetting
+from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.certainty import is_other_failure, is_told_by_message
 from oomdoctor.report.diagnosis.headline import settle_text
 from oomdoctor.report.diagnosis.steps import already_set, full_step, setting_as_typed, setting_place
-from oomdoctor.report.document import Action, Actions, Block, Folded, Heading, Paragraph, Span, Steps, Style
+from oomdoctor.report.document import Block, BriefStep, BriefSteps, Folded, Heading, Paragraph, Span, Steps, Style
 from oomdoctor.report.wording import labels
 from oomdoctor.report.wording.phrases import bare, lower_first, spans
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_size
 
-_ACTIONS = 3
+_BRIEF = 3
 _SETTINGS = 3
 _HOW = 140
 """Characters of how a step is done that a screen has room for."""
@@ -35,20 +36,22 @@ def do_this(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     # Of an error of no known class nothing is known that helps, other than to read it.
     is_unknown = is_told_by_message(diagnosis) and diagnosis.case.verdict.kind is Kind.LOOK_ALIKE
     fixes, settling = [] if is_unknown else unique_fixes(diagnosis.findings), _settling(diagnosis, wording)
-    most = 1 if is_other_failure(diagnosis) else _ACTIONS - len(settling)
-    actions = (*(_action(fix, diagnosis, wording, is_first=number == 0) for number, fix in enumerate(fixes[:most])), *settling)
-    if actions:
-        yield Heading(_heading(diagnosis, actions, wording))
-        yield Actions(actions, tuple(_written_by(diagnosis, fixes[:most], wording)))
+    most = 1 if is_other_failure(diagnosis) else _BRIEF - len(settling)
+    steps = (*(_brief(fix, diagnosis, wording, is_first=number == 0) for number, fix in enumerate(fixes[:most])), *settling)
+    if steps:
+        yield Heading(_heading(diagnosis, steps, wording))
+        yield BriefSteps(steps, tuple(_written_by(diagnosis, fixes[:most], wording)))
 
 
-def _heading(diagnosis: Diagnosis, actions: Sequence[Action], wording: Wording) -> str:
+def _heading(diagnosis: Diagnosis, steps: Sequence[BriefStep], wording: Wording) -> str:
     """Return what stands above the steps, with what is missing where a step says what it frees."""
     if diagnosis.case.verdict.survived:
         return wording.say(labels.DO_LATER)
-    missing = _missing(diagnosis.case)
-    frees = any(freed_bytes(fix) for fix in unique_fixes(diagnosis.findings)[: len(actions)])
-    return wording.say(labels.DO_THIS) if missing is None or not frees else wording.say(labels.DO_THIS_MISSING, missing=format_size(missing))
+    missing = _missing(diagnosis)
+    frees = any(freed_bytes(fix) for fix in unique_fixes(diagnosis.findings)[: len(steps)])
+    return (
+        wording.say(labels.DO_THIS) if missing is None or not frees else wording.say(labels.DO_THIS_MISSING, missing=format_size(missing))
+    )
 
 
 def more_on_steps(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
@@ -90,7 +93,7 @@ def config_files(case: Case) -> list[str]:
     return [file for file in dict.fromkeys(setting.file for setting in written) if file not in logs]
 
 
-def _action(fix: Fix, diagnosis: Diagnosis, wording: Wording, *, is_first: bool) -> Action:
+def _brief(fix: Fix, diagnosis: Diagnosis, wording: Wording, *, is_first: bool) -> BriefStep:
     """Return a fix in a line: what to type and where, else what to do."""
     title = bare(wording.say(fix.title))
     frees = _frees(fix, wording)
@@ -98,12 +101,14 @@ def _action(fix: Fix, diagnosis: Diagnosis, wording: Wording, *, is_first: bool)
         place, do = _typed(fix.settings, diagnosis.case, wording)
         short = lower_first(title)
         names = is_first and not (frees and len(fix.settings) > 1)
-        return Action(do, place, wording.semicolon.join(filter(None, (short if names else "", frees))), "" if names else short)
+        return BriefStep(do, place, wording.semicolon.join(filter(None, (short if names else "", frees))), "" if names else short)
     if fix.command and "\n" not in fix.command:
-        return Action((Span(title + wording.colon), Span(fix.command, Style.CODE)), aside=frees)
+        return BriefStep((Span(title + wording.colon), Span(fix.command, Style.CODE)), aside=frees)
     how = bare(wording.first_sentences(wording.say(fix.how), 1))
     how = how if len(how) <= _HOW else ""
-    return Action((Span(title),), aside=wording.semicolon.join(filter(None, (frees, how if is_first else ""))), gist="" if is_first else how)
+    return BriefStep(
+        (Span(title),), aside=wording.semicolon.join(filter(None, (frees, how if is_first else ""))), gist="" if is_first else how
+    )
 
 
 def _typed(settings: Sequence[ProposedSetting], case: Case, wording: Wording) -> tuple[str, tuple[Span, ...]]:
@@ -146,8 +151,9 @@ def _place(setting: ProposedSetting, case: Case, wording: Wording) -> str:
 
 def _frees(fix: Fix, wording: Wording) -> str:
     """Return what a fix frees and whether that is enough, as far as that is known."""
-    freed = freed_bytes(fix)
-    size = wording.say(labels.FREES_ABOUT, size=format_size(freed)) if freed else ""
+    freed, measured = freed_bytes(fix), fix.frees_measured
+    by = measured.by if measured is not None else "at-most" if fix.fits is None else "model"
+    size = wording.say(labels.FREES_SHORT[by], size=format_size(freed)) if freed else ""
     enough = wording.say(labels.THEN_FITS) if fix.fits == "yes" else ""
     return wording.semicolon.join(filter(None, (size, enough)))
 
@@ -163,20 +169,30 @@ def _with_names(command: str, case: Case) -> str:
     return re.sub(r"\bLOG\b", shlex.quote(logs[0]).replace("\\", r"\\"), command) if len(logs) == 1 and logs[0] not in _PASTED else command
 
 
-def _missing(case: Case) -> int | None:
+def _missing(diagnosis: Diagnosis) -> int | None:
     """Return how much the request that failed lacked."""
-    root = case.incidents[0].root if case.incidents else None
+    if diagnosis.request is not None and diagnosis.request.missing is not None:
+        return diagnosis.request.missing
+    root = diagnosis.case.incidents[0].root if diagnosis.case.incidents else None
     requested, free = (root.size("requested_bytes"), root.size("free_bytes")) if root is not None else (None, None)
     return requested - free if requested is not None and free is not None and free < requested else None
 
 
-def _settling(diagnosis: Diagnosis, wording: Wording) -> tuple[Action, ...]:
+def _settling(diagnosis: Diagnosis, wording: Wording) -> tuple[BriefStep, ...]:
     """Return the one piece of evidence that settles an open verdict, else an open cause."""
     check, cause = settle_text(diagnosis.case, wording), diagnosis.open_cause
     lead = Span(wording.say(labels.SETTLE), Style.STRONG)
     if check is not None:
-        return (Action((lead, *spans(wording.sentence(check)))),)
-    if cause is None:
+        return (BriefStep((lead, *spans(wording.sentence(check)))),)
+    says, command = (cause.settled_by, cause.command) if cause is not None else _settles_request(diagnosis)
+    if says is None:
         return ()
-    command = f"{wording.colon}`{_with_names(cause.command, diagnosis.case)}`" if cause.command else wording.stop
-    return (Action((lead, *spans(bare(wording.say(cause.settled_by)) + command))),)
+    typed = f"{wording.colon}`{_with_names(command, diagnosis.case)}`" if command else wording.stop
+    return (BriefStep((lead, *spans(bare(wording.say(says)) + typed))),)
+
+
+def _settles_request(diagnosis: Diagnosis) -> tuple[Text | None, str | None]:
+    """Return what tells which request failed, where the first finding is only possible."""
+    is_open = any(finding.confidence is Certainty.POSSIBLE for finding in diagnosis.findings[:1])
+    request = diagnosis.request if is_open else None
+    return (None, None) if request is None else (request.settled_by, request.command)

@@ -86,9 +86,7 @@ def _reason(diagnosis: Diagnosis, incident: Incident | None) -> str:
     return verdict.reason or ("survived" if verdict.survived else verdict.kind.value)
 
 
-def _sentence(
-    reason: str, case: Case, incident: Incident | None, certainty: Certainty, title: str | None, wording: Wording
-) -> str:
+def _sentence(reason: str, case: Case, incident: Incident | None, certainty: Certainty, title: str | None, wording: Wording) -> str:
     if reason not in REASONS:
         return _fill(f"generic-{case.verdict.memory_failure}", incident, certainty, None, wording, case)
     return _fill(reason, incident, certainty, title, wording, case)

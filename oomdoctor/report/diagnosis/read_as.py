@@ -30,7 +30,9 @@ _BITS = Text("{n} bit", "{n} 位")
 def read_as(case: Case, wording: Wording) -> Iterator[Block]:
     """Yield the line; nothing where hardly anything is known of the run."""
     settings = case.training.settings if case.training is not None else RunSettings()
-    parts = [part for part in (*_program(case), *_model(case, settings), *_work(settings, wording), *_card(case, settings, wording)) if part]
+    parts = [
+        part for part in (*_program(case), *_model(case, settings), *_work(settings, wording), *_card(case, settings, wording)) if part
+    ]
     if len(parts) > 1:
         yield Paragraph((Span(wording.say(labels.READ_AS), Style.DIM), Span(" · ".join(dict.fromkeys(parts)))))
 

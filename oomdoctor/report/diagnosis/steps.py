@@ -91,7 +91,12 @@ def settings(proposed: Sequence[ProposedSetting], wording: Wording, most: int, l
         name = setting_place(setting, wording)
         note = wording.comma.join(_notes(setting, wording))
         more = wording.say(labels.SETTINGS_MORE, n=left_out) if left_out and number == min(most, len(proposed)) else ""
-        yield Row("" if name == label else name, setting_as_typed(setting), wording.semicolon.join(part for part in (note, more) if part), style=Style.CODE)
+        yield Row(
+            "" if name == label else name,
+            setting_as_typed(setting),
+            wording.semicolon.join(part for part in (note, more) if part),
+            style=Style.CODE,
+        )
         label = name
 
 

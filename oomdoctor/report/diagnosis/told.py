@@ -10,6 +10,7 @@ from oomdoctor.case.expected import Told
 from oomdoctor.case.plan import Fit, Plans
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.expected import range_of
+from oomdoctor.report.diagnosis.serving_expected import beside_printed
 from oomdoctor.report.diagnosis.steps import settings
 from oomdoctor.report.document import Block, Heading, Paragraph, Span, Step, Steps, Style
 from oomdoctor.report.issue.missing_info import wanted_list
@@ -42,8 +43,10 @@ _BIGGER = Text("Without any change it fits on a card like {card}.", "什么都�
 _ASSUMED = Text("Not told, so assumed: {list}.", "文中没有说明，按此假设：{list}。")
 
 
-def told_budget(case: Case, wording: Wording) -> Iterator[Block]:
-    """Yield what the arithmetic says in place of a log, and what would help to say more."""
+def budget_blocks(case: Case, wording: Wording) -> Iterator[Block]:
+    """Yield what the arithmetic says beside a log of a server, folded, or in place of a log, with what would help to say more."""
+    if case.served is not None:
+        yield beside_printed(case.served, wording)
     if case.told is not None:
         yield from told_blocks(case.told, wording)
         listed = wanted_list(case, wording)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from oomdoctor.case.diagnosis import Diagnosis, Finding, Sign
 from oomdoctor.case.event import Certainty, Place
+from oomdoctor.case.request import FailingRequest
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.certainty import finding_certainty, is_other_failure
 from oomdoctor.report.diagnosis.places import place_text
@@ -27,14 +28,31 @@ def why(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
         return
     first = diagnosis.findings[0]
     sure = finding_certainty(diagnosis, first)
+    grows = _grows_with(diagnosis.request, wording)
     if sure is Certainty.POSSIBLE:
+        if diagnosis.request is not None and diagnosis.request.title is not None:
+            named = wording.say(labels.REQUEST, what=wording.say(diagnosis.request.title))
+            yield Paragraph((Span(named + wording.blank + grows),))
         yield Paragraph((Span(wording.say(labels.CANNOT_TELL), Style.STRONG), *spans(_readings(diagnosis, wording))))
         return
     lead = wording.say(labels.WHY, sure=wording.say(labels.CONFIDENCE[sure.value]))
     title = lower_first(bare(wording.say(first.title))) + wording.stop
-    reason = wording.first_sentences(wording.say(first.why), 1)
+    reason = grows or wording.first_sentences(wording.say(first.why), 1)
     fits = _width(lead + title + wording.blank + reason) <= _CELLS
     yield Paragraph((Span(lead, Style.STRONG), *spans(title), *(spans(wording.blank + reason) if fits else ())))
+
+
+def _grows_with(request: FailingRequest | None, wording: Wording) -> str:
+    """Return what the request grows with, and the values in force; empty where nobody knows what it was."""
+    if request is None:
+        return ""
+    values = {setting.setting: setting.value for setting in request.in_force}
+    grows = [
+        wording.say(growth.title) + (f" ({values[growth.quantity]})" if growth.quantity in values else "")
+        for growth in request.grows_with
+        if growth.power > 0
+    ]
+    return wording.say(labels.GROWS_WITH, what=wording.item_comma.join(grows)) if grows else ""
 
 
 def more_findings(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:

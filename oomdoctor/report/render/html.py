@@ -14,12 +14,12 @@ from oomdoctor.report.charts.curves import drawn_curves
 from oomdoctor.report.charts.strips import drawn_strips
 from oomdoctor.report.charts.stylesheet import policy, stylesheet
 from oomdoctor.report.document import (
-    Action,
-    Actions,
     Areas,
     Bar,
     Bars,
     Block,
+    BriefStep,
+    BriefSteps,
     Cell,
     CountBars,
     CountGrid,
@@ -95,9 +95,9 @@ class _BlockWriter:
                 yield f"<figure><figcaption>{escape(block.where)}</figcaption>{text}</figure>"
             elif isinstance(block, Steps):
                 yield f'<ol start="{block.first}">' + "".join(_step(step) for step in block.steps) + "</ol>"
-            elif isinstance(block, Actions):
+            elif isinstance(block, BriefSteps):
                 written = f"<p>{_spans(block.written_by)}</p>" if block.written_by else ""
-                yield "<ol>" + "".join(map(_action, block.actions)) + "</ol>" + written
+                yield "<ol>" + "".join(map(_brief, block.steps)) + "</ol>" + written
             elif isinstance(block, Folded):
                 gist = f' <span class="dim">{escape(block.gist)}</span>' if block.gist else ""
                 folded = "\n".join(self.blocks(block.blocks))
@@ -156,10 +156,10 @@ def _cells(row: Row) -> str:
     return value + (f'<td class="dim">{escape(row.note)}</td>' if row.note else "")
 
 
-def _action(action: Action) -> str:
-    place = f'<span class="dim">{escape(action.place)}</span> ' if action.place else ""
-    aside = "; ".join(filter(None, (action.aside, action.gist)))
-    return f"<li>{place}{_spans(action.do)}" + (f' <span class="dim">({escape(aside)})</span>' if aside else "") + "</li>"
+def _brief(brief: BriefStep) -> str:
+    place = f'<span class="dim">{escape(brief.place)}</span> ' if brief.place else ""
+    aside = "; ".join(filter(None, (brief.aside, brief.gist)))
+    return f"<li>{place}{_spans(brief.do)}" + (f' <span class="dim">({escape(aside)})</span>' if aside else "") + "</li>"
 
 
 def _step(step: Step) -> str:

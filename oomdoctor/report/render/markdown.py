@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.report.document import (
-    Action,
-    Actions,
     Areas,
     Bar,
     Bars,
     Block,
+    BriefStep,
+    BriefSteps,
     Cell,
     CountBars,
     CountGrid,
@@ -78,8 +78,8 @@ def blocks(sequence: Sequence[Block]) -> Iterator[str]:
             yield _start(escaped(block.where)) + (f"\n{fenced(block.text)}" if block.text else "")
         elif isinstance(block, Steps):
             yield "\n".join(_step(number, step) for number, step in enumerate(block.steps, block.first)).rstrip("\n")
-        elif isinstance(block, Actions):
-            yield "\n".join(_action(number, action) for number, action in enumerate(block.actions, 1))
+        elif isinstance(block, BriefSteps):
+            yield "\n".join(_brief(number, brief) for number, brief in enumerate(block.steps, 1))
             yield _spans(block.written_by)
         else:
             yield _folded(block)
@@ -195,11 +195,16 @@ def _step(number: int, step: Step) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _action(number: int, action: Action) -> str:
+def _brief(number: int, brief: BriefStep) -> str:
     """Return one thing to do, with what it is for."""
-    place = escaped(action.place) + " " if action.place else ""
-    aside = "; ".join(filter(None, (action.aside, action.gist)))
-    return f"{number}. " + (place or "") + (_spans(action.do) if place else _start(_spans(action.do))) + (f" ({escaped(aside)})" if aside else "")
+    place = escaped(brief.place) + " " if brief.place else ""
+    aside = "; ".join(filter(None, (brief.aside, brief.gist)))
+    return (
+        f"{number}. "
+        + (place or "")
+        + (_spans(brief.do) if place else _start(_spans(brief.do)))
+        + (f" ({escaped(aside)})" if aside else "")
+    )
 
 
 def _folded(block: Folded) -> str:

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.cells import cell_len, chop_cells
 
 from oomdoctor.report.document import (
-    Action,
-    Actions,
     Areas,
     Bar,
     Bars,
     Block,
+    BriefStep,
+    BriefSteps,
     CountBars,
     CountGrid,
     Curves,
@@ -87,7 +87,9 @@ def _blocks(blocks: Sequence[Block], width: int, full: bool, chart: int) -> Iter
     for block in blocks:
         if len(bare) > 1 and isinstance(block, Folded) and not block.gist:
             continue
-        under_heading = not isinstance(before, Actions) and not isinstance(block, Folded) and (under_heading or isinstance(block, Heading))
+        under_heading = (
+            not isinstance(before, BriefSteps) and not isinstance(block, Folded) and (under_heading or isinstance(block, Heading))
+        )
         if under_heading and isinstance(block, Paragraph):
             drawn = list(_wrapped(_marked(block.spans), width, "  ", under="    "))
         else:
@@ -108,7 +110,7 @@ def _is_apart(before: Block, block: Block) -> bool:
     """Whether an empty line goes between two blocks: before headings, after what is drawn, around tables, before what is folded."""
     if isinstance(block, Folded):
         return not isinstance(before, Folded)
-    return isinstance(block, (Heading, Table)) or isinstance(before, (Actions, Areas, Bar, Curves, Folded, Table))
+    return isinstance(block, (Heading, Table)) or isinstance(before, (BriefSteps, Areas, Bar, Curves, Folded, Table))
 
 
 def _block(block: Block, width: int, full: bool, chart: int) -> Iterator[StyledLine]:
@@ -134,9 +136,9 @@ def _block(block: Block, width: int, full: bool, chart: int) -> Iterator[StyledL
     elif isinstance(block, Steps):
         for number, step in enumerate(block.steps, block.first):
             yield from _step(number, step, width)
-    elif isinstance(block, Actions):
-        for number, action in enumerate(block.actions, 1):
-            yield from _action(number, action, max(cell_len(each.place) for each in block.actions), width)
+    elif isinstance(block, BriefSteps):
+        for number, brief in enumerate(block.steps, 1):
+            yield from _brief(number, brief, max(cell_len(each.place) for each in block.steps), width)
         if block.written_by:
             yield from _wrapped(_marked(block.written_by), width, "  ", under="    ")
     else:
@@ -298,15 +300,15 @@ def _step(number: int, step: Step, width: int) -> Iterator[StyledLine]:
         yield from _wrapped([Span(span.text, Style.DIM) for span in _marked(step.note)], width, indent)
 
 
-def _action(number: int, action: Action, places: int, width: int) -> Iterator[StyledLine]:
+def _brief(number: int, brief: BriefStep, places: int, width: int) -> Iterator[StyledLine]:
     """Yield one thing to do: places below each other, and what it is for behind it where there is room, else below."""
     lead = f"  {number}. "
-    place = _padded(action.place, min(places, width // 3)) + "  " if action.place else ""
-    spans = _unmarked_alone(action.do)
+    place = _padded(brief.place, min(places, width // 3)) + "  " if brief.place else ""
+    spans = _unmarked_alone(brief.do)
     used = cell_len(lead + place + "".join(span.text for span in spans))
-    asides = [action.aside] if action.aside else []
-    if action.gist and used + cell_len("; ".join([*asides, action.gist])) + 4 <= width:
-        asides.append(action.gist)
+    asides = [brief.aside] if brief.aside else []
+    if brief.gist and used + cell_len("; ".join([*asides, brief.gist])) + 4 <= width:
+        asides.append(brief.gist)
     aside = f"({'; '.join(asides)})" if asides else ""
     if used + 2 + cell_len(aside) <= width:
         yield from _wrapped([*spans, Span(" "), Span(" " + aside, Style.DIM)], width, lead + place)

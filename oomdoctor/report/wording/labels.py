@@ -31,8 +31,16 @@ WRITE_STEP = Text("write step {n}: ", "写入第 {n} 步：")
 MORE_STEPS = Text("The steps in full ({n})", "各步详解（{n} 条）")
 SET_ALREADY = Text("Already set", "已经设好的")
 THEN_FITS = Text("then it fits", "改后放得下")
-FREES_ABOUT = Text("frees ≈{size}", "约省 {size}")
+FREES_SHORT: Mapping[str, Text] = {
+    "setting": Text("frees ≈{size}", "约省 {size}"),
+    "model": Text("frees ≈{size}", "约省 {size}"),
+    "half": Text("frees ≈{size} if halved", "减半约省 {size}"),
+    "at-most": Text("frees up to {size}", "最多省 {size}"),
+}
+"""What a fix frees, by how that is known (MeasuredSaving.by)."""
 OR_ELSE = Text(" or ", " 或 ")
+REQUEST = Text("The request was for {what}.", "失败的申请是{what}。")
+GROWS_WITH = Text("It grows with {what}.", "它随{what}增长。")
 WHY = Text("Why ({sure}): ", "原因（{sure}）：")
 CANNOT_TELL = Text("The log cannot tell: ", "只看日志无法确定：")
 POSSIBLY = Text("possibly {readings}.", "可能是{readings}。")
@@ -55,6 +63,7 @@ FOLLOWED = Text("What followed ({n})", "随后发生的（{n} 条）")
 OTHERS = Text("Other failures ({n})", "其他失败（{n} 个）")
 OTHER_LEDGERS = Text("Where other memory went", "其他内存的去向")
 UNKNOWN = Text("What is not known", "还不知道的")
+MACHINE = Text("The machine", "机器")
 AND_MORE = Text("and {n} more", "还有 {n} 条")
 MORE_LABEL = Text("more", "其余")
 SAME_RANKS = Text("The same on {ranks}.", "{ranks} 也是同样的报错。")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from oomdoctor.report.document import Span, Style
 
-
-_SMALL = frozenset(
-    "a an the this that these every each all more most several one two no another other some many enough both too after before while when "
-    "seen memory saving weights smaller shorter larger fewer higher lower loss".split()
-)
+_SMALL = frozenset((
+    "a", "an", "the", "this", "that", "these", "every", "each", "all", "more", "most", "several", "one", "two", "no", "another", "other",
+    "some", "many", "enough", "both", "too", "after", "before", "while", "when", "what", "where", "how", "seen", "memory", "saving",
+    "weights", "smaller", "shorter", "larger", "fewer", "higher", "lower", "loss",
+))  # fmt: skip
 """Words that are no name, so that they begin with a small letter inside a sentence."""
 
 
@@ -18,7 +18,7 @@ def bare(text: str) -> str:
 
 
 def lower_first(text: str) -> str:
-    """Return a sentence as part of another one: "All activations" goes on in small letters, "Windows could not" and Chinese do not change."""
+    """Return a sentence as part of another one: "All activations" goes on in small letters, "Windows could not" does not."""
     return text[:1].lower() + text[1:] if text.partition(" ")[0].lower() in _SMALL else text
 
 
