@@ -178,5 +178,5 @@ def test_a_file_system_fills_up(tmp_path: Path, where: str, out: str, program: s
         done = subprocess.run(line, stdout=log, stderr=log, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60)
     assert done.returncode != 0
     assert first(diagnose_evidence(str(kept), load_pack())) == found
-    said = oomdoctor(["diagnose", str(kept), "--lang", "en"]).stdout
+    said = oomdoctor(["diagnose", str(kept), "--full", "--lang", "en"]).stdout
     assert "Whole card" not in said and ("All of /dev/shm" in said) is (found[0] == "shm-was-full")

@@ -59,7 +59,9 @@ def test_the_first_sentence(sample: Callable[[], Diagnosis], sentence: str) -> N
 
 
 def test_chinese_puts_the_place_first() -> None:
-    assert summary(samples.device_oom(), Wording("zh")) == "rank 3（GPU 3）在反向传播时显存不足：申请 2.00 GiB，23.69 GiB 中只剩 419.84 MiB。"
+    assert (
+        summary(samples.device_oom(), Wording("zh")) == "rank 3（GPU 3）在反向传播时显存不足：申请 2.00 GiB，23.69 GiB 中只剩 419.84 MiB。"
+    )
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,8 @@ from oomdoctor.report.document import (
     Bar,
     Bars,
     Block,
+    BriefStep,
+    BriefSteps,
     Cell,
     Curve,
     Curves,
@@ -74,6 +76,7 @@ _LEAVES: st.SearchStrategy[Block] = st.one_of(
     st.builds(Bar, _TEXT, _SLICES),
     st.builds(Quote, _TEXT, _TEXT),
     st.builds(Steps, st.lists(_STEP, max_size=3).map(tuple)),
+    st.builds(BriefSteps, st.lists(st.builds(BriefStep, _SPANS, _TEXT, _TEXT, _TEXT), max_size=3).map(tuple), _SPANS),
 )
 _FOLDED: st.SearchStrategy[Block] = st.builds(Folded, _TEXT, st.lists(_LEAVES, max_size=3).map(tuple), _TEXT)
 _DOCUMENTS = st.builds(Document, _TEXT, st.lists(st.one_of(_LEAVES, _FOLDED), max_size=5).map(tuple))

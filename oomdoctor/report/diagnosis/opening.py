@@ -12,7 +12,7 @@ from oomdoctor.report.diagnosis.certainty import is_other_failure, is_told_by_me
 from oomdoctor.report.diagnosis.headline import has_figures, summary
 from oomdoctor.report.diagnosis.places import event_place, event_text, repetition_text
 from oomdoctor.report.document import Block, Paragraph, Quote, Span, Style
-from oomdoctor.report.safety.redact import redact_text
+from oomdoctor.report.safety.redact import last_part
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording import labels
 from oomdoctor.report.wording.phrases import bare, lower_first
@@ -68,11 +68,6 @@ def _steps(passed: int, wording: Wording) -> str:
 
 
 def _short_frame(frame: str) -> str:
-    """Return a frame as `file.py:36 function`, without the folders of the file.
-
-    What shows itself as a secret only by the whole path is left whole, or nothing would take it out later.
-    """
-    path, _, function = frame.partition(" in ")
-    name = path.replace("\\", "/").rpartition("/")[2]
-    short = name if redact_text(path).endswith(name) else path
-    return f"{short} {function}".rstrip()
+    """Return a frame as `file.py:36 function`, without the folders of the file."""
+    path, found, function = frame.rpartition(" in ")
+    return f"{last_part(path)} {function}" if found else last_part(frame)

@@ -9,6 +9,7 @@ from oomdoctor.case.settings import RunSettings, positive
 from oomdoctor.case.text import Text
 from oomdoctor.knowledge.tables.titles import framework_title
 from oomdoctor.report.document import Block, Paragraph, Span, Style
+from oomdoctor.report.safety.redact import last_part
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording import labels
 from oomdoctor.report.wording.wording import Wording
@@ -47,7 +48,7 @@ def _program(case: Case) -> Iterator[str]:
 def _model(case: Case, settings: RunSettings) -> Iterator[str]:
     model = settings.model or case.facts.get("log.model_name_or_path")
     if isinstance(model, str):
-        yield clean_line(model.strip("\"'").rstrip("/").replace("\\", "/").rpartition("/")[2], _LONGEST)
+        yield clean_line(last_part(model.strip("\"'")), _LONGEST)
 
 
 def _work(settings: RunSettings, wording: Wording) -> Iterator[str]:

@@ -236,7 +236,7 @@ def _table(table: Table, width: int) -> Iterator[StyledLine]:
 
 
 def _bar(bar: Bar, width: int) -> Iterator[StyledLine]:
-    is_short = 0 < cell_len(bar.title) <= _TITLE and bar.mark is None
+    is_short = 0 < cell_len(bar.title) <= min(_TITLE, width // 3) and bar.mark is None
     line = StyledLine("  ").append(bar.title + "  " if is_short else "", _COLOURS[Style.STRONG])
     if not is_short:
         yield from _wrapped([Span(bar.title, Style.STRONG)], width, "  ")
@@ -248,11 +248,12 @@ def _bar(bar: Bar, width: int) -> Iterator[StyledLine]:
     label = min(max((cell_len(entry.label) for entry in bar.slices), default=0), width // 2)
     value = max((cell_len(entry.value) for entry in bar.slices), default=0)
     keys = [_key(part, at, label, value) for at, part in enumerate(bar.slices)]
-    if len(keys) >= _MANY and 2 * max(key.width for key in keys) + _GUTTER > width:
-        keys = [_key(part, at, 0, 0) for at, part in enumerate(bar.slices)]
-        yield from (StyledLine("  ").extend(line) for line in _packed(keys, width - 2))
-    else:
+    packed = [_key(part, at, 0, 0) for at, part in enumerate(bar.slices)]
+    in_columns = len(keys) < _MANY or 2 * max(key.width for key in keys) + _GUTTER <= width
+    if in_columns or max(key.width for key in packed) > width - 2:
         yield from _columns(keys, width)
+    else:
+        yield from (StyledLine("  ").extend(line) for line in _packed(packed, width - 2))
 
 
 def _key(part: Slice, at: int, label: int, value: int) -> StyledLine:
