@@ -287,9 +287,9 @@ class BriefStep(_Block, frozen=True):
     do: tuple[Span, ...]
     place: str = ""
     aside: str = ""
-    """What the line is not understood without."""
-    gist: str = ""
-    """What a reader who has no room for it does without."""
+    """What the line is not understood without, in brackets."""
+    whole_aside: str = ""
+    """The same with what a reader who has no room for it does without."""
 
 
 class BriefSteps(Struct, frozen=True):

@@ -99,16 +99,18 @@ def _brief(fix: Fix, diagnosis: Diagnosis, wording: Wording, *, is_first: bool) 
     frees = _frees(fix, wording)
     if fix.settings:
         place, do = _typed(fix.settings, diagnosis.case, wording)
-        short = lower_first(title)
         names = is_first and not (frees and len(fix.settings) > 1)
-        return BriefStep(do, place, wording.semicolon.join(filter(None, (short if names else "", frees))), "" if names else short)
+        return _line(do, place, [frees, lower_first(title)], wording, least=2 if names else 1)
     if fix.command and "\n" not in fix.command:
-        return BriefStep((Span(title + wording.colon), Span(fix.command, Style.CODE)), aside=frees)
+        return _line((Span(title + wording.colon), Span(fix.command, Style.CODE)), "", [frees], wording)
     how = bare(wording.first_sentences(wording.say(fix.how), 1))
-    how = how if len(how) <= _HOW else ""
-    return BriefStep(
-        (Span(title),), aside=wording.semicolon.join(filter(None, (frees, how if is_first else ""))), gist="" if is_first else how
-    )
+    return _line((Span(title),), "", [frees, how if len(how) <= _HOW else ""], wording, least=2 if is_first else 1)
+
+
+def _line(do: tuple[Span, ...], place: str, asides: Sequence[str], wording: Wording, *, least: int = 1) -> BriefStep:
+    """Return a step with its asides, of which the first `least` are always told."""
+    told, whole = (wording.semicolon.join(filter(None, part)) for part in (asides[:least], asides))
+    return BriefStep(do, place, wording.aside(told).strip() if told else "", wording.aside(whole).strip() if whole else "")
 
 
 def _typed(settings: Sequence[ProposedSetting], case: Case, wording: Wording) -> tuple[str, tuple[Span, ...]]:

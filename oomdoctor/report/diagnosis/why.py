@@ -32,7 +32,7 @@ def why(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     if sure is Certainty.POSSIBLE:
         if diagnosis.request is not None and diagnosis.request.title is not None:
             named = wording.say(labels.REQUEST, what=wording.say(diagnosis.request.title))
-            yield Paragraph((Span(named + wording.blank + grows),))
+            yield Paragraph((Span(wording.blank.join(filter(None, (named, grows)))),))
         yield Paragraph((Span(wording.say(labels.CANNOT_TELL), Style.STRONG), *spans(_readings(diagnosis, wording))))
         return
     lead = wording.say(labels.WHY, sure=wording.say(labels.CONFIDENCE[sure.value]))
@@ -48,7 +48,7 @@ def _grows_with(request: FailingRequest | None, wording: Wording) -> str:
         return ""
     values = {setting.setting: setting.value for setting in request.in_force}
     grows = [
-        wording.say(growth.title) + (f" ({values[growth.quantity]})" if growth.quantity in values else "")
+        wording.say(growth.title) + (wording.aside(str(values[growth.quantity])) if growth.quantity in values else "")
         for growth in request.grows_with
         if growth.power > 0
     ]

@@ -158,8 +158,8 @@ def _cells(row: Row) -> str:
 
 def _brief(brief: BriefStep) -> str:
     place = f'<span class="dim">{escape(brief.place)}</span> ' if brief.place else ""
-    aside = "; ".join(filter(None, (brief.aside, brief.gist)))
-    return f"<li>{place}{_spans(brief.do)}" + (f' <span class="dim">({escape(aside)})</span>' if aside else "") + "</li>"
+    aside = f' <span class="dim">{escape(brief.whole_aside)}</span>' if brief.whole_aside else ""
+    return f"<li>{place}{_spans(brief.do)}{aside}</li>"
 
 
 def _step(step: Step) -> str:

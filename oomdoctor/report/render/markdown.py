@@ -198,12 +198,11 @@ def _step(number: int, step: Step) -> str:
 def _brief(number: int, brief: BriefStep) -> str:
     """Return one thing to do, with what it is for."""
     place = escaped(brief.place) + " " if brief.place else ""
-    aside = "; ".join(filter(None, (brief.aside, brief.gist)))
     return (
         f"{number}. "
         + (place or "")
         + (_spans(brief.do) if place else _start(_spans(brief.do)))
-        + (f" ({escaped(aside)})" if aside else "")
+        + (f" {escaped(brief.whole_aside)}" if brief.whole_aside else "")
     )
 
 

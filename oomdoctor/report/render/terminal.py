@@ -307,11 +307,9 @@ def _brief(number: int, brief: BriefStep, places: int, width: int) -> Iterator[S
     place = _padded(brief.place, min(places, width // 3)) + "  " if brief.place else ""
     spans = _unmarked_alone(brief.do)
     used = cell_len(lead + place + "".join(span.text for span in spans))
-    asides = [brief.aside] if brief.aside else []
-    if brief.gist and used + cell_len("; ".join([*asides, brief.gist])) + 4 <= width:
-        asides.append(brief.gist)
-    aside = f"({'; '.join(asides)})" if asides else ""
-    if used + 2 + cell_len(aside) <= width:
+    room = width - used - 2
+    aside = brief.whole_aside if cell_len(brief.whole_aside) <= room else brief.aside
+    if cell_len(aside) <= room:
         yield from _wrapped([*spans, Span(" "), Span(" " + aside, Style.DIM)], width, lead + place)
     else:
         yield from _wrapped(spans, width, lead + place, under=" " * (cell_len(lead) + 2))

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from oomdoctor.report.document import Span, Style
 
-_SMALL = frozenset((
-    "a", "an", "the", "this", "that", "these", "every", "each", "all", "more", "most", "several", "one", "two", "no", "another", "other",
-    "some", "many", "enough", "both", "too", "after", "before", "while", "when", "what", "where", "how", "seen", "memory", "saving",
-    "weights", "smaller", "shorter", "larger", "fewer", "higher", "lower", "loss",
-))  # fmt: skip
-"""Words that are no name, so that they begin with a small letter inside a sentence."""
+_NAMES = frozenset(
+    {
+        "Adafactor",
+        "Apple",
+        "Ascend",
+        "Docker",
+        "Keras",
+        "Kubernetes",
+        "Linux",
+        "Megatron",
+        "Ollama",
+        "Python",
+        "Ray",
+        "Slurm",
+        "Triton",
+        "Windows",
+    }
+)
+"""Names that have no other sign of one than their first letter."""
 
 
 def bare(text: str) -> str:
@@ -18,8 +31,10 @@ def bare(text: str) -> str:
 
 
 def lower_first(text: str) -> str:
-    """Return a sentence as part of another one: "All activations" goes on in small letters, "Windows could not" does not."""
-    return text[:1].lower() + text[1:] if text.partition(" ")[0].lower() in _SMALL else text
+    """Return a sentence as part of another one: "All activations" goes on in small letters, "JAX holds" and "Windows could" do not."""
+    word = text.partition(" ")[0].partition("'")[0].rstrip(",")
+    is_name = word in _NAMES or word[1:] != word[1:].lower()
+    return text if is_name else text[:1].lower() + text[1:]
 
 
 def setting_line(key: str, value: str) -> str:
