@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from oomdoctor.api.fix import apply_fix, fix
     from oomdoctor.api.plan import plan
     from oomdoctor.api.runs.watch import memory_callback, watch
+    from oomdoctor.api.sizing.alternatives import compare_cards, compare_formats
     from oomdoctor.api.sizing.sweep import sweep
 
 __all__ = [
@@ -25,6 +26,8 @@ __all__ = [
     "bugs",
     "check",
     "compare",
+    "compare_cards",
+    "compare_formats",
     "diagnose",
     "environment",
     "estimate",
@@ -36,6 +39,8 @@ __all__ = [
 ]
 _MODULES = {
     "apply_fix": "fix",
+    "compare_cards": "sizing.alternatives",
+    "compare_formats": "sizing.alternatives",
     "load_ipython_extension": "runs.watch",
     "memory_callback": "runs.watch",
     "sweep": "sizing.sweep",

@@ -71,6 +71,8 @@ class _Tokens(click.IntRange):
 @click.option("--offload", multiple=True, type=click.Choice(list(_OFFLOADS)), help="What is kept on the host; can be given again.")
 @click.option("--counter", type=click.Choice(["nvidia-smi", "max_reserved", "max_allocated"]), help="Whose figure; default: nvidia-smi.")
 @click.option("--sweep", "axes", help="A table of batches and lengths: batch,length or length=2048..32768 or batch=1,2,6.")
+@click.option("--cards", "compares_cards", is_flag=True, help="A table of the usual cards of 8 to 288 GB, 1 to 8 of each, and which fit.")
+@click.option("--formats", "compares_formats", is_flag=True, help="A table of the formats of the weights, which fit, and how long.")
 @click.option("--trace", is_flag=True, help="Count activations in the model's own code (needs torch, transformers and a config.json).")
 @click.option("--snapshot", type=click.Path(), help="Trace two steps, run torch's allocator on them, write what memory_viz draws.")
 @RULES
@@ -89,6 +91,8 @@ def estimate(
     trace: bool,
     snapshot: str | None,
     axes: str | None,
+    compares_cards: bool,
+    compares_formats: bool,
     offload: tuple[str, ...],
     rules: str | None,
     format_: str,
@@ -108,6 +112,8 @@ def estimate(
       oomdoctor estimate "will Qwen3-32B QLoRA fit on a 4090?"
       oomdoctor estimate sft.yaml --gpu 24GB --sweep batch,length
       oomdoctor estimate --model Qwen2.5-7B --serve --gpu L40S --sweep batch=8..64,length=4k..32k
+      oomdoctor estimate "Qwen3 8B" --method qlora --length 4k --cards
+      oomdoctor estimate "Qwen3 8B" --framework llama.cpp --gpu 16GB --formats
       oomdoctor estimate --spec runs.jsonl --format jsonl
       oomdoctor estimate sft.yaml --model ./my-model --snapshot steps.pickle --gpu 24GB
 
@@ -133,12 +139,12 @@ def estimate(
         known = {**told, **known}
     question = _Question(model=model, gpu=gpu, gpus=gpus, framework=framework, settings=known, serve=serve, hub=hub, rules=rules)
     wording = Wording(lang or locale_language(os.environ))
-    if axes is not None:
-        from oomdoctor.cli.sizing.sweep import table_of  # noqa: PLC0415 - only who asks for a table pays for it
-
+    if sum((axes is not None, compares_cards, compares_formats)) > 1:
+        raise UsageError("--sweep, --cards and --formats are a table each: take one")
+    if axes is not None or compares_cards or compares_formats:
         if trace or snapshot is not None:
-            raise UsageError("--sweep does not go with --trace and --snapshot: a trace is of one batch and length")
-        text, status = table_of(oomdoctor.sweep(configs, axes=axes, **question), format_, wording, to_terminal=output is None)
+            raise UsageError("a table does not go with --trace and --snapshot: a trace is of one batch and length")
+        text, status = _table(configs, axes, question, format_, wording, to_terminal=output is None, of_cards=compares_cards)
         write(text, output)
         sys.exit(status)
     run = estimate_run(configs, trace=trace, simulate=snapshot is not None, **question)
@@ -160,6 +166,37 @@ class _Question(TypedDict):
     serve: bool
     hub: bool
     rules: str | None
+
+
+def _table(
+    configs: tuple[str, ...],
+    axes: str | None,
+    question: _Question,
+    format_: str,
+    wording: Wording,
+    *,
+    to_terminal: bool,
+    of_cards: bool,
+) -> tuple[str, int]:
+    """Return the text of a sweep, or of the usual cards or formats, and the exit status."""
+    from oomdoctor.cli.sizing import tables  # noqa: PLC0415 - only who asks for a table pays for it
+
+    if axes is not None:
+        return tables.sweep_text(oomdoctor.sweep(configs, axes=axes, **question), format_, wording, to_terminal=to_terminal)
+    if not of_cards:
+        return tables.alternatives_text(oomdoctor.compare_formats(configs, **question), format_, wording, to_terminal=to_terminal)
+    if question["gpu"] is not None or question["gpus"] is not None:
+        raise UsageError("--cards looks at the usual cards itself: leave out --gpu and --gpus")
+    compared = oomdoctor.compare_cards(
+        configs,
+        model=question["model"],
+        framework=question["framework"],
+        settings=question["settings"],
+        serve=question["serve"],
+        hub=question["hub"],
+        rules=question["rules"],
+    )
+    return tables.alternatives_text(compared, format_, wording, to_terminal=to_terminal)
 
 
 def _write_snapshot(run: RunEstimate, path: str) -> None:

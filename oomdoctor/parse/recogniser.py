@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
 
 from msgspec import Struct
 
@@ -86,6 +86,20 @@ def _literals(pack: Pack) -> Literals:
     )
 
 
+_FEW_JOINTS = 20
+"""So many texts with joined lines are read before an index of all literals is worth its making."""
+
+
+@functools.lru_cache(maxsize=2)
+def _by_pair(pack: Pack) -> dict[str, list[int]]:
+    """Return the numbers of the literals in which two characters follow each other."""
+    out: dict[str, list[int]] = {}
+    for number, literal in enumerate(pack.literals):
+        for pair in {literal[at : at + 2] for at in range(len(literal) - 1)}:
+            out.setdefault(pair, []).append(number)
+    return out
+
+
 class Recogniser:
     """All signatures, by literal; each is read from the pack when a literal of it is first seen. Threads may share one."""
 
@@ -97,6 +111,7 @@ class Recogniser:
         self._behind: list[list[Signature] | None] = [None] * len(pack.literals)
         self._by_number: dict[int, Signature] = {}
         self._families: dict[str, Family] = {}
+        self._joined = 0
 
     def behind(self, literal: int) -> list[Signature]:
         """Return the signatures of a literal."""
@@ -190,14 +205,24 @@ class Recogniser:
         for number in literals:
             for signature in self.behind(number):
                 candidates[signature.id] = signature
-        if flow.joints:
-            # Here the text differs from the bytes that were searched: a literal may only now be whole.
-            longest = self.literals.longest
-            joints = "\n".join(flow.text[max(0, at - longest) : at + longest] for at in flow.joints)
-            for number, text in enumerate(self._pack.literals):
-                if text in joints:
-                    candidates.update((signature.id, signature) for signature in self.behind(number))
+        for number in self._across_joints(flow):
+            candidates.update((signature.id, signature) for signature in self.behind(number))
         return candidates.values()
+
+    def _across_joints(self, flow: Flow) -> Iterator[int]:
+        """Yield the literals that are whole only now that lines are joined: the bytes that were searched do not hold them."""
+        if not flow.joints:
+            return
+        self._joined += 1
+        longest, literals = self.literals.longest, self._pack.literals
+        around = [flow.text[max(0, at - longest) : at + longest] for at in flow.joints]
+        if self._joined <= _FEW_JOINTS:
+            text = "\n".join(around)
+            yield from (number for number, literal in enumerate(literals) if literal in text)
+            return
+        index = _by_pair(self._pack)
+        for at, text in zip(flow.joints, around):
+            yield from (number for number in index.get(flow.text[at - 1 : at + 1], ()) if literals[number] in text)
 
     def _read(self, flow: Flow, signatures: Iterable[Signature]) -> Iterable[Match]:
         families: dict[str, None] = {}

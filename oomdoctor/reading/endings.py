@@ -92,7 +92,10 @@ def _by_signal(read: TaggedLine) -> Ending | None:
         first, last = read.sentence(start)
         others = [other for other in read.of(("ended",)) if not (tag.first <= other.first < tag.end)]
         near = any(first <= read.words[other.first].start and read.words[other.end - 1].end <= last for other in others)
-        is_last = not re.search(r"\w", read.text[end:]) and re.search(r"(?:^|[^\w\s])\s*$", read.text[:start])
+        is_parted = re.search(r"(?:^|[^\w\s])\s*$", read.text[:start]) is not None
+        if read.words[tag.first].text == "error" and not is_parted and not any(other.end == tag.first for other in others):
+            continue  # of another name: a bus error, a CUDA error, and how many there were
+        is_last = is_parted and not re.search(r"\w", read.text[end:])
         if (near or is_last) and not any(read.within(("sends",), first, start)):
             code = next((word.text for word in read.words[tag.first : tag.end + 1] if word.text in SIGKILL), None)
             return Ending(start, end, None if code is None else int(code))

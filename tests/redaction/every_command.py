@@ -35,6 +35,8 @@ COMMANDS: dict[str, Sequence[str]] = {
     **{f"check, {form}": ("check", "sft.yaml", "--gpu", "24GB", "-f", form) for form in ("terminal", "markdown", "json", "sarif")},
     **{f"plan, {form}": ("plan", "sft.yaml", "--gpu", "24GB", "-f", form) for form in ("terminal", "markdown", "json", "html")},
     **{f"estimate, {form}": ("estimate", "sft.yaml", "--gpu", "24GB", "-f", form) for form in ("terminal", "json", "html")},
+    "estimate --cards": ("estimate", "sft.yaml", "--cards"),
+    "estimate --formats": ("estimate", "sft.yaml", "--method", "lora", "--gpu", "24GB", "--formats"),
     "estimate --sweep": ("estimate", "sft.yaml", "--gpu", "24GB", "--sweep", "batch=1,2,length=4k,8k"),
     "fix": ("fix", "sft.yaml", "--gpu", "24GB", "--dry-run"),
     "fix of a log": ("fix", "train.log", "--config", "sft.yaml", "--dry-run"),

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from oomdoctor.api.estimate import estimate_run, read_run, serve_run
 from oomdoctor.api.inputs import Path, Paths, path_text
 from oomdoctor.api.models import card_assumption, fetch_unknown, find_card, known_framework, number_of_cards
+from oomdoctor.api.refusals import run_refusals
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.plan import Fits
 from oomdoctor.case.serving import ByteRange, Served
@@ -64,10 +65,10 @@ def sweep(
     if hub:
         fetch_unknown(name or known.model)
     sizes = parse_axes(axes, is_served=known.method == "serve") if isinstance(axes, str) else checked_axes(axes)
-    return _swept(known, name, framework or named, gpus, card, pack, sizes)
+    return swept_run(known, name, framework or named, gpus, card, pack, sizes)
 
 
-def _swept(
+def swept_run(
     known: RunSettings,
     model: str | None,
     framework: str | None,
@@ -76,6 +77,7 @@ def _swept(
     pack: Pack,
     sizes: Mapping[str, tuple[int, ...]],
 ) -> Sweep:
+    """Return the table of a run; an axis that `sizes` does not name has the value of the run alone."""
     served = None if card is None else serve_run(_with_sizes(known, sizes), model, framework, gpus, card, pack)
     now = estimate_run(_with_sizes(known, sizes), model, framework, gpus, None, pack)
     budget = None if card is None else memory_budget(card)
@@ -84,7 +86,10 @@ def _swept(
     def weigh(batch: int, length: int) -> tuple[ByteRange, Fits | None]:
         if served is not None and card is not None:
             changed = replace(known, max_num_seqs=batch, max_model_len=length)
-            return served_need(serve_run(changed, model, framework, gpus, card, pack) or served, batch)
+            need_of_server, starts = served_need(serve_run(changed, model, framework, gpus, card, pack) or served, batch)
+            program = framework or served.server.program.name
+            refused = run_refusals(changed, served.setup.shape, program, model, gpus, card, pack)
+            return need_of_server, "no" if refused else starts
         need = needed(replace(setup, batch=batch, length=length))
         return ByteRange(need.expected, need.low, need.high), None if budget is None else fits(need, budget)
 

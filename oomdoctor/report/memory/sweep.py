@@ -13,12 +13,13 @@ from oomdoctor.report.memory.fits import how_judged
 from oomdoctor.report.wording.wording import Counted, Wording
 from oomdoctor.units import GIB
 
-_MARKS: Mapping[Fits | None, tuple[str, Style]] = {
+MARKS: Mapping[Fits | None, tuple[str, Style]] = {
     "yes": (" ✓", Style.GOOD),
     "close": (" ?", Style.WARN),
     "no": (" ✗", Style.BAD),
     None: ("", Style.PLAIN),
 }
+"""What stands behind a need, by whether it fits."""
 _TRAINED = Text(
     "GiB that one card must have; rows: samples at a time, columns: tokens of each", "每张卡所需的 GiB；行：批大小，列：每条样本的 token 数"
 )
@@ -96,8 +97,8 @@ def _table(sweep: Sweep, wording: Wording) -> Table:
     if is_judged:
         columns.append(Cell(wording.say(_LONGEST)))
         for row, limit in zip(rows, sweep.longest):
-            row.append(_limit(limit))
-        rows.append([Cell(wording.say(_MOST)), *map(_limit, sweep.largest), Cell("")])
+            row.append(limit_cell(limit))
+        rows.append([Cell(wording.say(_MOST)), *map(limit_cell, sweep.largest), Cell("")])
     title = wording.say(_TRAINED if sweep.setup.task == "train" else _SERVED) + (wording.say(_MARKED) if is_judged else "")
     return Table(title, tuple(columns), tuple(map(tuple, rows)))
 
@@ -128,11 +129,12 @@ def _spread(values: Sequence[int]) -> Sequence[int]:
 
 
 def _cell(cell: SweepCell) -> Cell:
-    mark, style = _MARKS[cell.fits]
+    mark, style = MARKS[cell.fits]
     return Cell(f"{cell.needed.expected / GIB:.1f}{mark}", style)
 
 
-def _limit(limit: SweepLimit) -> Cell:
+def limit_cell(limit: SweepLimit) -> Cell:
+    """Return the cell of a largest size."""
     if limit.size is None:
         return Cell("-", Style.DIM)
     return Cell(f"{'≥' if limit.is_open else ''}{limit.size:,}", Style.STRONG)

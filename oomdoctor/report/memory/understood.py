@@ -47,7 +47,7 @@ def _cards(setup: Setup, wording: Wording) -> str:
     layout = setup.layout
     if layout.cards == 1:
         return wording.say(Text("1 card", "1 张卡"))
-    engine = _ENGINES.get(layout.engine, "").format(layout.stage)
+    engine = _ENGINES.get(layout.engine, "").format(layout.stage) if setup.task == "train" else ""
     ways = [engine, *(f"{word} {size}" for name, word in _DIVIDED if (size := getattr(layout, name)) > 1)]
     spread = " + ".join(filter(None, ways))
     return wording.say(Text("{} cards ({})", "{} 张卡（{}）")).format(layout.cards, spread)

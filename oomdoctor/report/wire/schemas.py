@@ -27,6 +27,7 @@ from oomdoctor.report.wire.fleet.summary import FleetV1
 from oomdoctor.report.wire.plan_v1 import PlansV1
 from oomdoctor.report.wire.report_v1 import ReportV1
 from oomdoctor.report.wire.runs.snapshot_v1 import SnapshotV1
+from oomdoctor.report.wire.sizing.alternatives import AlternativesV1
 from oomdoctor.report.wire.sizing.sweep import SweepV1
 from oomdoctor.triage.row import JobRow
 
@@ -40,6 +41,7 @@ REPORTS: dict[str, type[Struct]] = {
     "explain-v1": ExplanationV1,
     "bugs-v1": BugsV1,
     "sweep-v1": SweepV1,
+    "alternatives-v1": AlternativesV1,
     "snapshot-v1": SnapshotV1,
     "verdict-v1": RestartAnswer,
     "triage-v1": JobRow,

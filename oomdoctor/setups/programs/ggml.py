@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.settings import RunSettings, positive
-from oomdoctor.case.setup import GgmlRun, Setup
+from oomdoctor.case.setup import GgmlRun, Setup, WeightFormat
 from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.memory.model.gguf import gguf_format, type_bytes
@@ -46,7 +46,7 @@ def on_ggml(setup: Setup, settings: RunSettings, framework: str | None) -> Setup
     if run is None:
         return setup
     keys, values = (ggml_width(kind) for kind in (settings.kv_cache_dtype, settings.value_cache_dtype))
-    weights = weights_said(setup.shape, settings.quantization, settings.model) or gguf_format(setup.shape, _MIXTURE) or setup.weights
+    weights = _weights_said(setup.shape, settings) or gguf_format(setup.shape, _MIXTURE) or setup.weights
     layout = replace(setup.layout, engine="device_map" if setup.layout.cards > 1 else "none")
     told = (settings.gpu_layers, settings.host_experts, settings.tensor_override)
     fits_itself = framework in _FIT_LAYERS and all(value is None for value in told) and setup.layout.cards == 1
@@ -72,7 +72,7 @@ def ggml_assumptions(setup: Setup, settings: RunSettings) -> Iterator[Assumption
     """Yield what had to be assumed of such a run."""
     if setup.ggml is None:
         return
-    if weights_said(setup.shape, settings.quantization, settings.model) is None:
+    if _weights_said(setup.shape, settings) is None:
         name = _MIXTURE.upper()
         yield assumed("weights", f"the model file is {name}, what is loaded by default", f"模型文件为 {name}，即默认载入的量化格式")
     if settings.gpu_layers is None or setup.ggml.layers is None:
@@ -106,3 +106,7 @@ def _overridden(part: str, layers: int) -> float:
         return 0.0
     every = (f"blk.{layer}.ffn_{name}_exps.weight" for layer in range(layers) for name in _EXPERTS)
     return sum(named.search(name) is not None for name in every) / len(_EXPERTS)
+
+
+def _weights_said(shape: Shape, settings: RunSettings) -> WeightFormat | None:
+    return weights_said(shape, settings.weight_format, settings.quantization, settings.model)

@@ -46,6 +46,8 @@ def test_each_schema_is_published_and_is_one() -> None:
     pytest.param(("estimate", CONFIG, *MODEL, "--format", "jsonl"), id="an estimate in a line"),
     pytest.param(("estimate", "--serve", *MODEL, "--gpu", "24GB"), id="an estimate of a server"),
     pytest.param(("estimate", CONFIG, *MODEL, "--gpu", "24GB", "--sweep", "batch,length"), id="a sweep with a card"),
+    pytest.param(("estimate", CONFIG, *MODEL, "--cards"), id="the usual cards"),
+    pytest.param(("estimate", "--serve", *MODEL, "--gpu", "24GB", "--formats"), id="the formats of a server's weights"),
     pytest.param(("estimate", "--serve", *MODEL, "--sweep", "length"), id="a sweep of a server without a card"),
     pytest.param(("plan", CONFIG, *MODEL, "--gpu", "24GB"), id="plans of a training run"),
     pytest.param(("plan", CONFIG, *MODEL, "--gpu", "8GB"), id="a training run that nothing makes fit"),
