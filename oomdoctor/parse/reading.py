@@ -40,7 +40,7 @@ from oomdoctor.parse.traceback import whole_traceback
 from oomdoctor.reading.progress import find_last_steps, find_steps_passed
 
 _LAST = 64 << 10
-"""How much of a source's end is kept where it must be seen whether a run went on."""
+"""How much of a source's end is kept where it must be seen whether a run went on, and of its beginning."""
 _MOST_EVENTS = 20_000
 _MOST_STEPS = 64
 _MOST_TRACEBACKS = 8
@@ -79,6 +79,8 @@ class SourceEvents(Struct):
     """Offset of a failure -> the traceback that ends in it, of the first few."""
     nearby: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
     """Offset of a failure -> what stands before it and from it on, of the first few."""
+    first: bytes = b""
+    """Its beginning, where commands and arguments stand; empty for a stream."""
     last: bytes = b""
     unread: int = 0
     gaps: list[Gap] = field(default_factory=list)
@@ -192,6 +194,7 @@ class LogReader:
         if not tally.limited:
             read.unread = 0
         read.last = last if size is None else _read_end(opened, done.end)
+        read.first = b"" if size is None else _read_first(opened)
         self._last_words(read)
 
     def _end_of_stream(self, done: Walk, engines: Engines, collector: _EventCollector) -> None:
@@ -235,7 +238,7 @@ class LogReader:
         read.source = replace(read.source, size=size)
         whole.finish(read, counts)
         read.events = _numbered(read.events, descriptor, size)
-        read.last = _read_end(opened, size)
+        read.first, read.last = _read_first(opened), _read_end(opened, size)
         self._last_words(read)
 
     def _last_words(self, read: SourceEvents) -> None:
@@ -357,6 +360,16 @@ def _read_end(opened: Opened, size: int) -> bytes:
         return bytes(value[-_LAST:])
     try:
         return os.pread(opened.descriptor, _LAST, max(0, size - _LAST))
+    except OSError:
+        return b""
+
+
+def _read_first(opened: Opened) -> bytes:
+    if opened.descriptor is None:
+        held = getattr(opened.reader, "_reader", opened.reader)
+        return bytes(held.getvalue()[:_LAST]) if hasattr(held, "getvalue") else b""
+    try:
+        return os.pread(opened.descriptor, _LAST, 0)
     except OSError:
         return b""
 

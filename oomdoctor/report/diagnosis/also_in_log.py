@@ -71,7 +71,8 @@ def stated_use(case: Case, blocks: Sequence[Block], wording: Wording) -> StatedU
 def stated(case: Case, wording: Wording) -> Sequence[Stated]:
     """Return the settings and figures that the log and the configs of a run state, each name once, as it was said last."""
     known: dict[str, Stated] = {}
-    for each in (*_settings(case), *_facts(case), *_figures(case, wording)):
+    printed = (Stated(name=name, value=value) for name, value in case.options.items())
+    for each in (*_settings(case), *_facts(case), *_figures(case, wording), *printed):
         known.setdefault(each.name.lstrip("-").replace("-", "_"), each)
     return [_shortened(each) for each in known.values() if each.is_size or _is_harmless(each)]
 
