@@ -45,6 +45,7 @@ from oomdoctor.judging.verdict import decide, verdict_of_a_part, verdict_of_told
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.machine.match_log import MachineSource, find_log_traces, lasting_facts, match_log, missing_log_facts
 from oomdoctor.parse.observer import ObservedFile, read_observed
+from oomdoctor.parse.options import options_in
 from oomdoctor.parse.prose import says_shortage
 from oomdoctor.parse.reading import Early, LogReader, Progress, SourceEvents, around
 from oomdoctor.parse.recogniser import Recogniser
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
     from oomdoctor.planning.observed.server_expected_vs_observed import ServerExpectedVsObserved
 
 _SAMPLES = 24
+_WITH_OPTIONS = 4
+"""Logs that are searched for options; those of other ranks have the same."""
 _OWN_BARS = ("model-load", "data-loading", "evaluation", "generation")
 """Phases whose bars count no training steps, often without a name."""
 _ON_THE_CARD = (Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM)
@@ -174,6 +177,7 @@ def _diagnosis(
         incidents=failures,
         verdict=decided,
         facts=log,
+        options=_printed_options(reads) if failures else {},
         training=settings,
         environment=beside.environment,
         environment_note=beside.note,
@@ -195,6 +199,12 @@ def _diagnosis(
         request=request,
         bugs=bugs,
     )
+
+
+def _printed_options(reads: Sequence[SourceEvents]) -> dict[str, str]:
+    """Return the options that the beginnings and ends of the first logs show."""
+    texts = (part for read in reads[:_WITH_OPTIONS] for part in (read.first, read.last if read.source.size > len(read.first) else b""))
+    return options_in("\n".join(text.decode("utf-8", "replace") for text in texts))
 
 
 def _all_facts(

@@ -104,6 +104,8 @@ class Case(Struct, frozen=True, kw_only=True):
     verdict: Verdict
     facts: Mapping[str, Value] = field(default_factory=dict)
     """What the log shows of the run's settings and machine, by name (`log.bf16`); where it is silent, what the environment says."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Options of commands and arguments that the logs print, known or not, as they are written."""
     training: RunConfig | None = None
     """The settings of the run, from its config files and its log."""
     environment: Environment | None = None

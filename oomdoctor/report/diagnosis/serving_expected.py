@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from oomdoctor.case.serving import ServedRun
 from oomdoctor.case.text import Text
-from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span
+from oomdoctor.report.document import Facts, Folded, Paragraph, Row, Span
 from oomdoctor.report.memory.part_names import part_name
 from oomdoctor.report.memory.serving import shortage
 from oomdoctor.report.wording.wording import Wording
@@ -15,11 +15,11 @@ from oomdoctor.units import format_share, format_size
 _GRAPHS = "cuda graphs"
 
 
-def beside_printed(served_run: ServedRun, wording: Wording) -> Iterator[Block]:
-    """Yield the share, its parts and the cache."""
-    yield Heading(wording.say(Text("The server's budget", "服务的显存预算")))
-    yield Facts(tuple(_rows(served_run, wording)))
-    yield Paragraph((Span(_judged(served_run, wording)),))
+def beside_printed(served_run: ServedRun, wording: Wording) -> Folded:
+    """Return the share, its parts and the cache, folded."""
+    told = _judged(served_run, wording)
+    blocks = (Facts(tuple(_rows(served_run, wording))), Paragraph((Span(told),)))
+    return Folded(wording.say(Text("The server's budget", "服务的显存预算")), blocks, told)
 
 
 def _judged(served_run: ServedRun, wording: Wording) -> str:

@@ -38,7 +38,7 @@ REASONS: Mapping[str, Text] = {
         "No memory failure: one kernel needs more on-chip memory than the card has{figures}.",
         "不是显存或内存不足：某个 kernel 需要的片上内存超过了显卡的上限{figures}。",
     ),
-    "look-alike": Text("No memory failure: {what}.", "不是内存或显存不足：{what}。"),
+    "look-alike": Text("No memory failure{first}: {what}.", "不是内存或显存不足{first}：{what}。"),
     "consequence": Text(
         "Not decided yet: what failed first is not in what was read, only what followed from it.",
         "还不能判断：读到的内容里只有后续的报错，最先出错的地方不在其中。",
@@ -65,8 +65,8 @@ REASONS: Mapping[str, Text] = {
     ),
     "none": Text("No failure was found in what was read ({read}).", "在读到的内容中没有发现失败（{read}）。"),
     "other-error": Text(
-        "No memory failure{place}{phase}: {error}",
-        "不是内存或显存不足{place}{phase}：{error}",
+        "No memory failure{first}: {error}",
+        "不是内存或显存不足{first}：{error}",
     ),
     "unknown-memory-error": Text(
         "Possibly memory ran out: what was read ends with an error that speaks of memory and that no rule knows: {error}",
