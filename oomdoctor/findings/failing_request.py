@@ -63,7 +63,11 @@ def _row(pack: Pack, known: KnownFacts, incident: Incident, text: FailureText, p
     for core in pack.requests:
         nearness = max((programs.get(name, 0) for name in core.programs), default=0)
         phase = incident.phase
-        if not nearness or (core.phases and phase is not None and phase not in core.phases):
+        if (
+            not nearness
+            or core.memory not in (None, incident.root.resource)
+            or (core.phases and phase is not None and phase not in core.phases)
+        ):
             continue
         for sign in core.signs:
             shown = _shown(sign, known, incident, text)

@@ -37,12 +37,12 @@ def request(
     ("asked", "value", "frees"),
     [
         pytest.param(request(8192), 4096, None, id="half where no size is known"),
-        pytest.param(request(8, size=8 * GIB, missing=3 * GIB), 4, 4 * GIB, id="a request that is large must fit by itself"),
-        pytest.param(request(8, size=8 * GIB, missing=7 * GIB), 1, None, id="and where much is missing the value is much smaller"),
+        pytest.param(request(8, size=8 * GIB, missing=3 * GIB), 4, 4 * GIB, id="what fits where that is more than half"),
         pytest.param(request(8, size=64 * MIB, missing=60 * MIB), 4, 32 * MIB, id="one of many becomes half with the others"),
         pytest.param(request(8, size=8 * GIB, missing=8 * GIB), 4, 4 * GIB, id="nothing was free: half"),
+        pytest.param(request(600, size=8 * GIB, missing=GIB), 448, None, id="middling lengths in steps of 64"),
         pytest.param(request(12, size=8 * GIB, missing=2 * GIB), 8, None, id="a number that is no power of two stays one"),
-        pytest.param(request(8000, 2, 8 * GIB, 4 * GIB), 5120, None, id="a square needs less of a change"),
+        pytest.param(request(8000, 2, 8 * GIB, 4 * GIB), 5632, None, id="a square needs less of a change"),
         pytest.param(request(20000, size=8 * GIB, missing=2 * GIB), 13312, None, id="long lengths in steps of 256"),
     ],
 )
@@ -50,6 +50,12 @@ def test_the_fitted_value(asked: FailingRequest, value: float, frees: int | None
     fitted = fitted_values([row()], asked, {})["micro_batch"]
     assert fitted.value == value
     assert frees is None or fitted.frees == frees
+
+
+def test_a_request_alone_of_its_kind_must_fit_by_itself() -> None:
+    asked = request(8, size=8 * GIB, missing=7 * GIB)
+    assert fitted_values([row()], asked, {}, is_alone=True)["micro_batch"].value == 1
+    assert fitted_values([row()], asked, {}, is_alone=False)["micro_batch"].value == 4
 
 
 @pytest.mark.parametrize(
