@@ -116,9 +116,8 @@ def _is_alone(pack: Pack, name: str) -> bool:
 def _in_order(problem: ProblemRecord, request: KnownRequest | None, *, knobs_wait: bool) -> list[str]:
     """Return the fixes of a problem and what changes the request, in the order in which to try them."""
     knobs = () if request is None else request.knobs
-    others = [name for name in problem.fixes if name not in knobs]
-    before = _BEFORE_KNOBS if knobs_wait else 0
-    return [*others[:before], *knobs, *others[before:]]
+    before = problem.fixes[:_BEFORE_KNOBS] if knobs_wait else ()
+    return list(dict.fromkeys([*before, *knobs, *problem.fixes]))
 
 
 def _is_in_the_way(pack: Pack, problem: ProblemRecord) -> bool:
