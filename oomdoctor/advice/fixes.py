@@ -12,7 +12,6 @@ from oomdoctor.advice.request_step import FittedValue, fitted_values, rows_that_
 from oomdoctor.advice.savings import freed, missing
 from oomdoctor.advice.settings import SettingChange, config_of, setting_changes
 from oomdoctor.case.diagnosis import Finding, Fix, MeasuredSaving, NotThis
-from oomdoctor.case.event import Certainty
 from oomdoctor.case.request import FailingRequest
 from oomdoctor.case.settings import ProposedSetting, RunConfig
 from oomdoctor.case.text import Text
@@ -21,7 +20,7 @@ from oomdoctor.findings.template import fill_template
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.fix import FixRecord, FreesRecord, NotThisRecord, SettingRecord
 from oomdoctor.knowledge.records.problem import CAUSES, ProblemRecord
-from oomdoctor.knowledge.records.request import REQUESTS
+from oomdoctor.knowledge.records.request import OPERATIONS, REQUESTS
 from oomdoctor.versions import within
 
 _HARM = {"none": 0.0, "slower": 1.0, "effort": 1.0, "quality": 2.0, "hardware": 4.0}
@@ -38,6 +37,8 @@ _BEFORE_KNOBS = 2
 """So many fixes against what is in the way stand before those that make the request smaller."""
 _AFTER_LOADING = frozenset(("activations", "logits", "gradients", "optimizer states", "evaluation", "kv cache"))
 """What does not exist yet while a model that is to be trained is put on the card: making it smaller frees nothing there."""
+_OF_MODELS = _AFTER_LOADING | {"weights"}
+_WITHOUT_MODELS = ("tables", "scenes", "code")
 
 
 class Advice(Struct, frozen=True):
@@ -53,6 +54,8 @@ class KnownRequest(Struct, frozen=True):
 
     request: FailingRequest
     knobs: Sequence[str]
+    is_alone: bool = False
+    """Whether nothing else grows with the same settings."""
 
 
 class _RankedFix(Struct, frozen=True):
@@ -72,7 +75,7 @@ def with_advice(
     Where the request that failed is known, what changes it stands first in the first finding.
     """
     record = None if request is None or request.id is None else pack.record(REQUESTS, request.id)
-    first = None if request is None or record is None else KnownRequest(request, record.knobs)
+    first = None if request is None or record is None else KnownRequest(request, record.knobs, _is_alone(pack, record.operation))
     useless = () if record is None else record.does_not_help
     return tuple(
         _advised(finding, pack, known, training, first if number == 0 else None, useless) for number, finding in enumerate(findings)
@@ -100,18 +103,21 @@ def _advised(
     problem = pack.problem(finding.id)
     if problem is None:
         return finding
-    is_known = finding.confidence is not Certainty.POSSIBLE
-    names = _in_order(problem, request, useless, knobs_wait=is_known and _is_in_the_way(pack, problem))
-    advised = advice(pack, problem, known, training, names, request)
+    names = _in_order(problem, request, knobs_wait=_is_in_the_way(pack, problem))
+    advised = advice(pack, problem, known, training, names, request, useless)
     return replace(finding, fixes=advised.fixes, already=advised.already, not_this=advised.not_this)
 
 
-def _in_order(problem: ProblemRecord, request: KnownRequest | None, useless: Collection[str], *, knobs_wait: bool) -> list[str]:
+def _is_alone(pack: Pack, name: str) -> bool:
+    operation = pack.record(OPERATIONS, name)
+    return operation is not None and operation.alone
+
+
+def _in_order(problem: ProblemRecord, request: KnownRequest | None, *, knobs_wait: bool) -> list[str]:
     """Return the fixes of a problem and what changes the request, in the order in which to try them."""
     knobs = () if request is None else request.knobs
-    others = [name for name in problem.fixes if name not in knobs and name not in useless]
-    before = _BEFORE_KNOBS if knobs_wait else 0
-    return [*others[:before], *knobs, *others[before:]]
+    before = problem.fixes[:_BEFORE_KNOBS] if knobs_wait else ()
+    return list(dict.fromkeys([*before, *knobs, *problem.fixes]))
 
 
 def _is_in_the_way(pack: Pack, problem: ProblemRecord) -> bool:
@@ -127,25 +133,35 @@ def advice(
     training: RunConfig | None,
     names: Sequence[str] | None = None,
     request: KnownRequest | None = None,
+    useless: Collection[str] = (),
 ) -> Advice:
-    """Return the advice for one problem that holds; `names` are the fixes to look at, where they are not those of the problem."""
+    """Return the advice for one problem that holds; `names` are the fixes to look at, where they are not those of the problem.
+
+    Those that are `useless` for the request that failed are not proposed.
+    """
     config = config_of(training)
     ranked, already = [], []
     for place, name in enumerate(problem.fixes if names is None else names):
         fix = pack.fix(name)
-        if fix is None or _comes_later(fix, known.facts) or (needs := _open_needs(fix, known)) is None:
+        if (
+            fix is None
+            or _comes_later(fix, known.facts)
+            or _is_of_models_alone(fix, known.facts)
+            or (needs := _open_needs(fix, known)) is None
+        ):
             continue
         rows = rows_of(pack, fix, known, training)
         values: Mapping[str, FittedValue] = {}
         if request is not None and name in request.knobs:
             rows = rows_that_change(rows, request.request)
-            values = fitted_values(rows, request.request, known.facts)
+            values = fitted_values(rows, request.request, known.facts, is_alone=request.is_alone)
         changes = setting_changes(rows, known.facts, config, {setting: fitted.value for setting, fitted in values.items()})
         counting = [change for change in changes if change.counts]
         if counting and all(change.in_force for change in counting):
             already += [change.setting for change in counting]
-        else:
-            ranked.append(_ranked(pack, fix, changes, needs, known, place, values))
+        elif name not in useless:
+            shrunk = None if request is None or name not in request.knobs else request.request
+            ranked.append(_ranked(pack, fix, changes, needs, known, place, values, shrunk))
     ranked.sort(key=lambda entry: entry.behind)
     not_this = tuple(_not_this(pack.wrong_advice(problem.id), known))
     return Advice(tuple(_said_once(entry.fix for entry in ranked)), tuple(dict.fromkeys(already)), not_this)
@@ -168,6 +184,19 @@ def _comes_later(fix: FixRecord, facts: Mapping[str, Fact]) -> bool:
     if not loading or facts.get("incident.inference") is not None or fix.frees is None:
         return False
     return bool(fix.frees.terms) and _AFTER_LOADING.issuperset(fix.frees.terms)
+
+
+def _is_of_models_alone(fix: FixRecord, facts: Mapping[str, Fact]) -> bool:
+    """Return whether a fix frees only what models have, in a program that has none: a renderer, a table, a compiler."""
+    if facts.get("incident.works_on") not in _WITHOUT_MODELS or fix.frees is None:
+        return False
+    return bool(fix.frees.terms) and _OF_MODELS.issuperset(fix.frees.terms)
+
+
+def _way(fix: FixRecord, known: KnownFacts) -> tuple[Text, str | None]:
+    """Return how a fix is done on the machine of the run, and its command there."""
+    other = next((other for other in fix.elsewhere if evaluate(other.when, known).truth), None)
+    return (fix.how, fix.command) if other is None else (other.how, other.command)
 
 
 def rows_of(
@@ -207,13 +236,14 @@ def _ranked(
     known: KnownFacts,
     place: int,
     values: Mapping[str, FittedValue],
+    shrunk: FailingRequest | None,
 ) -> _RankedFix:
     facts = known.facts
     settings = tuple(change.setting for change in changes if not change.in_force)
     frees = fix.frees
     fitted = [value.frees for value in values.values() if value.frees is not None]
     size = sum(fitted) if fitted else None if frees is None else freed(frees, facts)
-    lacking = missing(facts)
+    lacking = missing(facts) if shrunk is None else shrunk.missing
     behind = place + _HARM[fix.harm] + _UNKNOWN_NEED * bool(needs)
     if size is not None and lacking is not None and size < lacking:
         behind += _NOT_ENOUGH
@@ -221,12 +251,13 @@ def _ranked(
         behind += _NO_KEY
     if any(setting.file is not None for setting in settings):
         behind -= _AT_HAND
+    how, command = _way(fix, known)
     filled = Fix(
         id=fix.id,
         title=fill_template(fix.title, facts),
-        how=fill_template(fix.how, facts),
+        how=fill_template(how, facts),
         settings=settings,
-        command=fix.command,
+        command=command,
         frees=None if frees is None else fill_template(frees.says, facts),
         terms=() if frees is None else tuple(frees.terms),
         frees_bytes=size,

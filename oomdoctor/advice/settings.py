@@ -33,6 +33,10 @@ _STEPS = ((256, 32), (64, 16), (16, 4), (2, 1))
 _SMALLEST_STEP = 0.125
 """Above so many GiB sizes are asked for in steps of so many."""
 _MEGA = str.maketrans("Gg", "Mm")
+_ALWAYS_SET = frozenset(("micro_batch", "sequence_length", "max_model_len", "max_num_seqs", "max_batched_tokens", "memory_share"))
+"""Settings that have a value in every run of a program that knows them, so that there is one to go down from."""
+_LEAST = "1"
+_LOWER = Text("lower than now", "比现在调低")
 _ELSEWHERE = "auto"
 """DeepSpeed's word for a value that the framework above it sets."""
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
@@ -75,7 +79,9 @@ def config_of(training: RunConfig | None) -> ConfigInForce:
     """Return the config as the rows of fixes ask for it."""
     if training is None:
         return ConfigInForce()
-    return ConfigInForce(training.framework, training.places, {(setting.framework, setting.name): setting for setting in training.written})
+    # What a command in a log leaves out may stand in a file that nobody has given.
+    framework = training.framework if training.written else None
+    return ConfigInForce(framework, training.places, {(setting.framework, setting.name): setting for setting in training.written})
 
 
 def setting_changes(
@@ -86,7 +92,9 @@ def setting_changes(
     `values` were worked out for this run, by the names that all frameworks share; they go before what the rows say.
     """
     old_values = [(row, _old(row, facts, config)) for row in rows]
-    out = [change for row, old in old_values if row.change != "keep-batch" and (change := _change(row, old, facts, values)) is not None]
+    out = [
+        change for row, old in old_values if row.change != "keep-batch" and (change := _change(row, old, facts, config, values)) is not None
+    ]
     for row, old in old_values:
         if row.change == "keep-batch":
             out += [change for smaller in out if _is_batch(smaller, row) for change in _kept(row, old, smaller, facts)]
@@ -160,7 +168,9 @@ def _given(row: SettingRecord, config: ConfigInForce) -> WrittenSetting | None:
     return config.keys.get((row.framework, key))
 
 
-def _change(row: SettingRecord, old: _Old, facts: Mapping[str, Fact], values: Mapping[str, float]) -> SettingChange | None:
+def _change(
+    row: SettingRecord, old: _Old, facts: Mapping[str, Fact], config: ConfigInForce, values: Mapping[str, float]
+) -> SettingChange | None:
     if _plain(old.value) == _ELSEWHERE:
         return None
     value = values.get(row.sets or "") if row.means is None and not row.values else None
@@ -171,9 +181,27 @@ def _change(row: SettingRecord, old: _Old, facts: Mapping[str, Fact], values: Ma
     new = _new(row, old, facts)
     if new is None:
         return None
+    if _is_only_a_direction(row, old, facts, config):
+        return SettingChange(_lowered(row), False, not row.along)
     in_force = old.value is not None and any(_same(old.value, value) for value in (new, *row.also))
     to = row.to if new == old.goal else new
     return SettingChange(_setting(row, old, to), in_force, not row.along, number(old.value))
+
+
+def _is_only_a_direction(row: SettingRecord, old: _Old, facts: Mapping[str, Fact], config: ConfigInForce) -> bool:
+    """Return whether no figure of the run leads to a value, so that any number would be invented: only that it has to go down is known."""
+    if old.value is not None or config.framework == row.framework or row.example or not number(row.to) or row.to == _LEAST:
+        return False
+    return row.sets in _ALWAYS_SET and (row.change in ("divide", "at-most") or (row.change == "fitting" and _fitting(row, facts) is None))
+
+
+def _lowered(row: SettingRecord) -> ProposedSetting:
+    """Return a row as a direction alone."""
+    dated = _dated(row)
+    note = _LOWER if dated is None else Text(f"{_LOWER.en}; {dated.en}", f"{_LOWER.zh}；{dated.zh}")
+    return ProposedSetting(
+        framework=row.framework, key=row.key, to="", direction="lower", note=note, sets=row.sets, dated=dated is not None
+    )
 
 
 def _setting(row: SettingRecord, old: _Old, to: str, note: Text | None = None, *, is_example: bool = True) -> ProposedSetting:

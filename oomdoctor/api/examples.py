@@ -178,8 +178,8 @@ def check_request(path: str, request: RequestRecord, pack: Pack) -> Iterator[Wro
 
 def _request_of(log: str, pack: Pack) -> str | None:
     """Return the row of the request that failed in a log; `no memory failure` where none did."""
-    asked = pipeline.diagnose_logs(["example.log"], pack, text=log.encode()).request
-    return "no memory failure" if asked is None else asked.id
+    named = pipeline.diagnose_logs(["example.log"], pack, text=log.encode()).request
+    return "no memory failure" if named is None else named.id
 
 
 def check_check(path: str, check: CheckRecord, pack: Pack) -> Iterator[Wrong]:

@@ -11,12 +11,11 @@ from msgspec.structs import replace
 
 from oomdoctor.advice.fixes import with_advice
 from oomdoctor.advice.known_bugs import bugs_first
-from oomdoctor.case.case import Case, Verdict
+from oomdoctor.case.case import Case, LogStart, Verdict
 from oomdoctor.case.diagnosis import Diagnosis, Finding
 from oomdoctor.case.event import Event, Kind, Value
 from oomdoctor.case.gap import Gap
 from oomdoctor.case.incident import Incident
-from oomdoctor.case.request import FailingRequest
 from oomdoctor.case.settings import RunConfig
 from oomdoctor.case.text import Text
 from oomdoctor.comparing.run_lines import diagnose_each, story_of
@@ -32,8 +31,9 @@ from oomdoctor.findings.host_memory import host_memory
 from oomdoctor.findings.ledger import ledger
 from oomdoctor.findings.measured import with_measured
 from oomdoctor.findings.open_cause import open_cause
+from oomdoctor.findings.platform import platform
 from oomdoctor.findings.serving_share import default_share, serving_share
-from oomdoctor.findings.surroundings import failure_text, surroundings
+from oomdoctor.findings.surroundings import FailureText, failure_text, surroundings
 from oomdoctor.findings.tensor_match import request_reading
 from oomdoctor.findings.workload import inference_facts, quantised, works_on
 from oomdoctor.ingest.clean import clean_lines
@@ -137,7 +137,8 @@ def _diagnosis(
     log = log_facts(events, pack.frameworks, [read.last for read in reads])
     beside = _run_machine(machine, events, log)
     log = {**beside.log_facts, **log}
-    settings, unread = _settings(config, version, events, log, pack)
+    running = _running(log, judged.incidents, recogniser, pack)
+    settings, unread = _settings(config, version, events, log, pack, [LogStart(read.source.name, read.first) for read in reads], running)
     values = {**log, **(settings.facts() if settings is not None else {})}
     log = {**log, **judged.facts}
     failures = tuple(_with_surroundings(_with_figures(incident, events, values), by_source) for incident in judged.incidents)
@@ -152,11 +153,14 @@ def _diagnosis(
     read_facts = {**beside.facts, **facts(failures, decided, values), **measured}
     last_step = _last_step(failures, by_source)
     all_facts = _all_facts(read_facts, failures, events, values, last_step, expected, server, recogniser, pack)
+    text = _failure_text(failures, by_source)
+    if text is not None:
+        all_facts["incident.platform"] = platform(text.near)
     known = KnownFacts(
         all_facts, _samples(events), _programs(recogniser, pack), tuple(failure.root for failure in failures[:1]), pack.topics
     )
     seen = evidence_seen(pack, known) if failures else {}
-    request = _request(pack, known, failures, by_source, settings)
+    request = None if text is None else failing_request(pack, known, failures[0], text, settings)
     explained = findings(pack, known, seen)
     advised = with_advice(explained, pack, known, settings, request)
     for comparison in (expected, server):
@@ -217,7 +221,7 @@ def _all_facts(
     known.update(failure_step(last_step, known))
     known.update(expected.facts() if expected is not None else {})
     purposes = {signature.id: signature.purpose for signature in recogniser.signatures.values() if signature.purpose is not None}
-    known.update(inference_facts(failures, events, _programs(recogniser, pack), purposes, values))
+    known.update(inference_facts(failures, events, _programs(recogniser, pack), purposes, values, pack.frameworks))
     known.update(works_on(known, pack.frameworks))
     known.update(quantised(known, (event.text for event in events if event.kind is Kind.CONTEXT)))
     if kind is Kind.DEVICE_OOM:
@@ -306,19 +310,33 @@ def _run_first(judged: Sequence[Finding], pack: Pack) -> tuple[Finding, ...]:
 
 
 def _settings(
-    config: Sequence[str], version: Callable[[str], str] | None, events: Sequence[Event], log: Mapping[str, Value], pack: Pack
+    config: Sequence[str],
+    version: Callable[[str], str] | None,
+    events: Sequence[Event],
+    log: Mapping[str, Value],
+    pack: Pack,
+    starts: Sequence[LogStart],
+    running: Sequence[str],
 ) -> tuple[RunConfig | None, list[Gap]]:
     """Return the settings of the run from its config files and its log, and which files could not be read."""
-    if not config and not any(event.kind is Kind.CONTEXT and event.fields.keys() - _NO_SETTING for event in events):
+    printed = any(event.kind is Kind.CONTEXT and event.fields.keys() - _NO_SETTING for event in events)
+    if not config and not printed and not (running and any(b"-" in start.data for start in starts)):
         return None, []
     from oomdoctor.configs.resolve import resolve_config  # noqa: PLC0415 - many logs show no setting
 
     if not config:
-        return resolve_config((), events, log, pack), []
+        return resolve_config((), events, log, pack, starts, running), []
     from oomdoctor.configs.files import read_files  # noqa: PLC0415 - the readers are for those who give files
 
     configs, gaps = read_files(config, version)
-    return resolve_config(configs, events, log, pack), gaps
+    return resolve_config(configs, events, log, pack, starts, running), gaps
+
+
+def _running(log: Mapping[str, Value], failures: Sequence[Incident], recogniser: Recogniser, pack: Pack) -> tuple[str, ...]:
+    """Return the programs whose commands tell what is in force: the one that the log shows, and the one whose message the failure is."""
+    known = {record.framework for record in pack.frameworks}
+    failed = [_programs(recogniser, pack)[failure.root.signature] for failure in failures[:1]]
+    return tuple(dict.fromkeys(name for name in (str(log.get("log.framework")), *failed) if name in known))
 
 
 def _samples(events: Sequence[Event]) -> list[Event]:
@@ -348,16 +366,13 @@ def _with_surroundings(incident: Incident, by_source: Mapping[str, SourceEvents]
     return replace(incident, steps_passed=passed, traceback=traceback)
 
 
-def _request(
-    pack: Pack, known: KnownFacts, failures: Sequence[Incident], by_source: Mapping[str, SourceEvents], settings: RunConfig | None
-) -> FailingRequest | None:
-    """Return which request failed, where memory did."""
+def _failure_text(failures: Sequence[Incident], by_source: Mapping[str, SourceEvents]) -> FailureText | None:
+    """Return what stands around the first failure of memory."""
     if not failures or not failures[0].kind.is_memory:
         return None
     root = failures[0].root
     before, after = (b"", b"") if root.place.is_whole else around(by_source[root.place.source], root.place.offset)
-    text = failure_text(failures[0], surroundings(before, after, root.rank))
-    return failing_request(pack, known, failures[0], text, settings)
+    return failure_text(failures[0], surroundings(before, after, root.rank))
 
 
 def _last_step(failures: Sequence[Incident], by_source: Mapping[str, SourceEvents]) -> int | None:

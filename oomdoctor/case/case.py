@@ -44,6 +44,13 @@ class Source(Struct, frozen=True, kw_only=True):
     complete: bool = True
 
 
+class LogStart(Struct, frozen=True):
+    """How a log begins: there stands the command that was typed."""
+
+    name: str
+    data: bytes
+
+
 SEVERAL_RUNS = "several-runs"
 """The reason of a verdict over runs of which more than one failed."""
 

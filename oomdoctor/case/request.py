@@ -13,7 +13,7 @@ KnownBy = Literal["written", "message", "default"]
 """Whether a value was written by somebody, printed by the failing message, or is what the program takes by itself."""
 
 
-class Growth(Struct, frozen=True, kw_only=True):
+class QuantityGrowth(Struct, frozen=True, kw_only=True):
     """A quantity with which a request grows."""
 
     quantity: str
@@ -53,7 +53,7 @@ class FailingRequest(Struct, frozen=True, kw_only=True):
     held_by_others: int | None = None
     missing: int | None = None
     """What was asked for beyond what was free."""
-    grows_with: tuple[Growth, ...] = ()
+    grows_with: tuple[QuantityGrowth, ...] = ()
     in_force: tuple[SettingInForce, ...] = ()
     settled_by: Text | None = None
     """What tells what the log cannot."""

@@ -438,6 +438,9 @@ class ProposedSetting(Struct, frozen=True, kw_only=True):
     framework: str
     key: str
     to: str
+    """Empty for an option without a value, and where only the direction is known."""
+    direction: Literal["lower", "higher"] | None = None
+    """Where to go from the value in force, where nobody knows it and no figure leads to another one."""
     file: str | None = None
     line: int | None = None
     before: str | None = None

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from oomdoctor.case.case import LogStart
 from oomdoctor.case.event import Event
 from oomdoctor.case.settings import ConfigIssue, RunConfig, RunSettings, WrittenSetting
 from oomdoctor.configs.checks.alloc_conf import allocator_options, check_alloc_conf
@@ -15,6 +16,7 @@ from oomdoctor.configs.checks.combinations import comparison_facts, run_checks, 
 from oomdoctor.configs.checks.contradictions import find_contradictions
 from oomdoctor.configs.checks.unknown_keys import find_misplaced_keys, find_unknown_keys
 from oomdoctor.configs.frameworks import Frameworks
+from oomdoctor.configs.logged_commands import has_options, logged_commands
 from oomdoctor.configs.merge import MergedSettings, merge, settings_in_log
 from oomdoctor.configs.parsed_config import ParsedConfig
 from oomdoctor.findings.conditions import Fact
@@ -27,20 +29,36 @@ _BESIDE = ("launcher", "environment", "log")
 _NESTED = "deepspeed."
 
 
-def resolve_config(configs: Sequence[ParsedConfig], events: Sequence[Event], known: Mapping[str, Fact], pack: Pack) -> RunConfig | None:
-    """Return the settings in `configs` and in the log; None where neither says anything. `known` are the facts of the log."""
+def resolve_config(
+    configs: Sequence[ParsedConfig],
+    events: Sequence[Event],
+    known: Mapping[str, Fact],
+    pack: Pack,
+    starts: Sequence[LogStart] = (),
+    running: Sequence[str] = (),
+) -> RunConfig | None:
+    """Return the settings in `configs` and in the log; None where neither says anything.
+
+    `known` are the facts of the log, `starts` the beginnings of the logs, in which commands of the programs `running` are looked for.
+    """
     printed = settings_in_log(events)
-    if not configs and not printed.written:
+    may_command = bool(running) and has_options(starts)
+    if not configs and not printed.written and not may_command:
         return None
     frameworks = Frameworks(pack)
+    commands = logged_commands(starts, running, frameworks, is_known="log.framework" in known) if may_command else []
+    if not configs and not printed.written and not commands:
+        return None
     read = [part for config in configs for part in _with_nested(frameworks.recognise(config))]
-    merged = merge([*_in_force(read, frameworks), printed], frameworks)
+    merged = merge([*_in_force(read, frameworks), *commands, printed], frameworks)
     aside = (None, *_BESIDE, *frameworks.layers)
     main = next(
         (config for config in sorted(read, key=lambda config: config.form != "command") if config.framework not in aside),
         None,
     )
     main = main or next((config for config in read if config.framework in frameworks.layers), None)
+    if main is None and "log.framework" not in known:
+        main = next(iter(commands), None)
     versions, known = _versions(known, frameworks), {**card_facts(known.get("log.gpu_name")), **known}
     run = RunConfig(
         framework=main.framework if main else None,

@@ -59,8 +59,12 @@ def _named_framework(events: Sequence[Event], frameworks: Sequence[FrameworkCore
             or (marks.tail is not None and any(map(re.compile(marks.tail).search, ends)))
         )
 
-    named = sorted((record.in_logs.order, record.framework, record.in_logs) for record in frameworks if record.in_logs)
-    return next((name for _, name, marks in named if is_shown(name, marks)), None)
+    # Where a server runs inside a trainer, the trainer's keys set it.
+    named = sorted(
+        (record.in_logs.purpose == "inference", record.in_logs.order, record.framework) for record in frameworks if record.in_logs
+    )
+    marks = {record.framework: record.in_logs for record in frameworks if record.in_logs}
+    return next((name for _, _, name in named if is_shown(name, marks[name])), None)
 
 
 def _may_hold(text: str, needs: Sequence[str]) -> bool:

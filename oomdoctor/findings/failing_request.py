@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from oomdoctor.case.event import Event
 from oomdoctor.case.incident import Incident
-from oomdoctor.case.request import FailingRequest, Growth, SettingInForce
+from oomdoctor.case.request import FailingRequest, QuantityGrowth, SettingInForce
 from oomdoctor.case.settings import RunConfig, RunSettings
 from oomdoctor.findings.conditions import Fact, KnownFacts, evaluate
 from oomdoctor.findings.derived import other_processes
@@ -22,19 +23,21 @@ from oomdoctor.knowledge.records.request import ANY, OPERATIONS, QUANTITIES, REQ
 _TORCH = "torch"
 _NAMING = ("training.framework", "log.framework", "incident.inference", "incident.program")
 _STRONG, _WEAK = 2, 1
-"""What was computed, said or asked for shows a request itself; what stands near, or a condition, only that it may be one."""
+"""What was computed, said or plain for shows a request itself; what stands near, or a condition, only that it may be one."""
 
 
 class _Shown(Struct, frozen=True, order=True):
     """How well a failure shows a row; of several the greatest counts."""
 
     strength: int
-    nearness: int
+    is_special: bool = True
+    """Whether the operation is one in particular: every pass through a model has intermediate results."""
+    nearness: int = 0
     """How near the programs of the row are to the one that runs."""
-    depth: int
+    depth: int = 0
     """The line of the traceback in which it is shown: the later, the further inside."""
-    parts: int
-    has_phase: bool
+    parts: int = 0
+    has_phase: bool = False
 
 
 def failing_request(pack: Pack, known: KnownFacts, incident: Incident, text: FailureText, run: RunConfig | None) -> FailingRequest:
@@ -42,7 +45,7 @@ def failing_request(pack: Pack, known: KnownFacts, incident: Incident, text: Fai
     root = incident.root
     programs = _programs(known.facts, text, pack.frameworks)
     record = _row(pack, known, incident, text, programs)
-    asked = FailingRequest(
+    plain = FailingRequest(
         program=next(iter(programs), None),
         size=root.size("requested_bytes"),
         free=root.size("free_bytes"),
@@ -51,7 +54,7 @@ def failing_request(pack: Pack, known: KnownFacts, incident: Incident, text: Fai
         held_by_others=other_processes(root),
         missing=_missing(root),
     )
-    return asked if record is None else _told(asked, record, programs, pack, known.facts, run)
+    return plain if record is None else _told(plain, record, programs, pack, known.facts, run)
 
 
 def _row(pack: Pack, known: KnownFacts, incident: Incident, text: FailureText, programs: Mapping[str, int]) -> RequestRecord | None:
@@ -60,16 +63,23 @@ def _row(pack: Pack, known: KnownFacts, incident: Incident, text: FailureText, p
     for core in pack.requests:
         nearness = max((programs.get(name, 0) for name in core.programs), default=0)
         phase = incident.phase
-        if not nearness or (core.phases and phase is not None and phase not in core.phases):
+        if (
+            not nearness
+            or core.memory not in (None, incident.root.resource)
+            or (core.phases and phase is not None and phase not in core.phases)
+        ):
             continue
         for sign in core.signs:
-            shown = _shown(sign, known, incident, text, nearness, has_phase=phase in core.phases)
-            if shown is not None and (best is None or shown > best[0]):
+            shown = _shown(sign, known, incident, text)
+            if shown is None:
+                continue
+            shown = replace(shown, is_special=not core.general, nearness=nearness, has_phase=phase in core.phases)
+            if best is None or shown > best[0]:
                 best = shown, core
     return None if best is None else pack.record(REQUESTS, best[1].id)
 
 
-def _shown(sign: SignCore, known: KnownFacts, incident: Incident, text: FailureText, nearness: int, *, has_phase: bool) -> _Shown | None:
+def _shown(sign: SignCore, known: KnownFacts, incident: Incident, text: FailureText) -> _Shown | None:
     """Return how well a failure shows a sign; None where a part of it does not hold."""
     depth = 0
     if sign.computes is not None and sign.computes != incident.computes:
@@ -86,7 +96,7 @@ def _shown(sign: SignCore, known: KnownFacts, incident: Incident, text: FailureT
         return None
     strong = (sign.message, sign.frame, sign.computes, sign.shape or None)
     parts = sum(part is not None for part in (*strong, sign.near, sign.when))
-    return _Shown(_STRONG if any(part is not None for part in strong) else _WEAK, nearness, depth, parts, has_phase)
+    return _Shown(_STRONG if any(part is not None for part in strong) else _WEAK, depth=depth, parts=parts)
 
 
 def _stands_in(sign: SignPattern, text: str) -> bool:
@@ -105,9 +115,12 @@ def _programs(facts: Mapping[str, Fact], text: FailureText, frameworks: Sequence
     running = [name for name in named if name in records]
     below = [other for name in running for other in records[name].falls_back_to]
     layers = [name for name, record in records.items() if record.layer and any(_is_set(facts.get(fact)) for fact in record.layer.facts)]
-    framed = [name for name, record in records.items() if record.in_logs is not None and _has_frames(record.in_logs.frames, text.frames)]
+    lines = [line.replace("\\", "/") for line in text.frames if ".py" in line]
+    framed = [name for name, record in records.items() if _has_frames(record, lines)]
+    # A server inside a trainer is set by the keys of the trainer.
+    training = [name for name in (*running, *framed) if (marks := records[name].in_logs) is not None and marks.purpose == "training"]
     out: dict[str, int] = {}
-    for nearness, names in ((4, running), (3, [*framed, *named]), (2, [*layers, *below])):
+    for nearness, names in ((5, training), (4, running), (3, [*framed, *named]), (2, [*layers, *below])):
         for name in names:
             out.setdefault(name, nearness)
     if _TORCH in str(facts.get("incident.program")) or any(_TORCH in line.lower() for line in (text.message, *text.frames)):
@@ -115,9 +128,11 @@ def _programs(facts: Mapping[str, Fact], text: FailureText, frameworks: Sequence
     return out
 
 
-def _has_frames(folders: Sequence[str], lines: Sequence[str]) -> bool:
-    """Return whether a traceback runs through the code of a framework."""
-    return any(f"/{folder}/" in line for folder in folders for line in lines)
+def _has_frames(record: FrameworkCore, lines: Sequence[str]) -> bool:
+    """Return whether a traceback runs through the code of a framework, whose package most often has its name."""
+    listed = [f"/{folder}/" for folder in record.in_logs.frames] if record.in_logs is not None else []
+    signs = (*listed, f"packages/{record.framework.replace('-', '_')}/")
+    return any(sign in line for line in lines for sign in signs)
 
 
 def _is_set(value: Fact) -> bool:
@@ -126,16 +141,16 @@ def _is_set(value: Fact) -> bool:
 
 def _missing(root: Event) -> int | None:
     requested, free, limit = root.size("requested_bytes"), root.size("free_bytes"), root.size("limit_bytes")
-    room = free if free is not None else limit
-    return None if requested is None or room is None or requested <= room else requested - room
+    available = free if free is not None else limit
+    return None if requested is None or available is None or requested <= available else requested - available
 
 
 def _told(
-    asked: FailingRequest, record: RequestRecord, programs: Mapping[str, int], pack: Pack, facts: Mapping[str, Fact], run: RunConfig | None
+    plain: FailingRequest, record: RequestRecord, programs: Mapping[str, int], pack: Pack, facts: Mapping[str, Fact], run: RunConfig | None
 ) -> FailingRequest:
     operation = pack.record(OPERATIONS, record.operation)
     growth = [
-        Growth(quantity=name, title=known.title, power=power)
+        QuantityGrowth(quantity=name, title=known.title, power=power)
         for name, power in record.grows_with.items()
         if (known := pack.record(QUANTITIES, name)) is not None
     ]
@@ -144,14 +159,14 @@ def _told(
         operation=record.operation,
         title=None if operation is None else operation.title,
         program=max(
-            (name for name in record.programs if name in programs and name != ANY), key=programs.__getitem__, default=asked.program
+            (name for name in record.programs if name in programs and name != ANY), key=programs.__getitem__, default=plain.program
         ),
-        size=asked.size,
-        free=asked.free,
-        total=asked.total,
-        limit=asked.limit,
-        held_by_others=asked.held_by_others,
-        missing=asked.missing,
+        size=plain.size,
+        free=plain.free,
+        total=plain.total,
+        limit=plain.limit,
+        held_by_others=plain.held_by_others,
+        missing=plain.missing,
         grows_with=tuple(growth),
         in_force=tuple(_in_force(record.grows_with, facts, run)),
         settled_by=None if record.settled_by is None else record.settled_by.says,

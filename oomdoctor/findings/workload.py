@@ -34,6 +34,7 @@ def inference_facts(
     programs: Mapping[str, str],
     purposes: Mapping[str, str],
     known: Mapping[str, Fact],
+    frameworks: Sequence[FrameworkCore] = (),
 ) -> dict[str, Fact]:
     """Return `incident.inference`: the name of the program, where the one that failed trains nothing; else nothing.
 
@@ -50,13 +51,16 @@ def inference_facts(
         return {}
     answering = (event for event in events if purposes.get(event.signature) == "inference")
     named = next((event.fields.get("inference", programs[event.signature]) for event in answering), None)
+    if named is None:
+        serving = {record.framework for record in frameworks if record.in_logs is not None and record.in_logs.purpose == "inference"}
+        named = next((name for name in (known.get("training.framework"), known.get("log.framework")) if name in serving), None)
     return {} if named is None else {"incident.inference": str(named)}
 
 
 def works_on(known: Mapping[str, Fact], frameworks: Sequence[FrameworkCore]) -> dict[str, Fact]:
-    """Return `incident.works_on`: text, pictures or sound, where the program that runs has models of one kind only."""
+    """Return `incident.works_on`: what the program that runs works on, where that is always the same."""
     kinds = {record.framework: record.works_on for record in frameworks if record.works_on}
-    names = (known.get(name) for name in ("training.framework", "log.framework", "incident.inference"))
+    names = (known.get(name) for name in ("training.framework", "log.framework", "incident.inference", "incident.program"))
     kind = next((kinds[str(name)] for name in names if name in kinds), None)
     return {"incident.works_on": kind} if kind else {}
 

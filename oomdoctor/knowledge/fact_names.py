@@ -36,10 +36,10 @@ DERIVED: Final = frozenset({
 })  # fmt: skip
 """findings/derived.py, failure_step.py, tensor_match.py, host_memory.py, serving_share.py, facts.py: what follows from a message."""
 INCIDENT: Final = frozenset({
-    "certainty", "computes", "count", "frame", "inference", "kind", "phase", "program", "quantised", "ranks", "signature", "survived",
-    "works_on",
+    "certainty", "computes", "count", "frame", "inference", "kind", "phase", "platform", "program", "quantised", "ranks",
+    "signature", "survived", "works_on",
 })  # fmt: skip
-"""findings/facts.py, workload.py and api/: the first failure."""
+"""findings/facts.py, workload.py, platform.py and api/: the first failure."""
 VERDICT: Final = frozenset({"kind", "memory_failure"})
 LOG: Final = frozenset({
     "framework", "fullest_card_share", "gpu_name", "last_error", "memory_series", "series_highest_bytes", "shard_bars",
@@ -108,6 +108,8 @@ PHASES: Final = frozenset({
     "backward", "checkpoint-save", "data-loading", "evaluation", "forward", "generation", "model-load", "optimizer-step",
 })  # fmt: skip
 """The values of `incident.phase`: parse/traceback.py."""
+PLATFORMS: Final = frozenset({"container", "kubernetes", "macos", "managed-job", "windows"})
+"""The values of `incident.platform`: findings/platform.py."""
 REQUEST_KINDS: Final = frozenset({"hidden", "logits", "parameters"})
 """The values of `derived.request_kind`: findings/tensor_match.py."""
 
@@ -189,6 +191,7 @@ def fact_names(rules: RuleSet) -> FactNames:
             "incident.program": frozenset(loaded.program for loaded in rules.signatures),
             "incident.computes": frozenset(record.id for record in rules.computations),
             "incident.phase": PHASES,
+            "incident.platform": PLATFORMS,
             "derived.request_kind": REQUEST_KINDS,
             "snapshot.why": REFUSED,
             **{f"snapshot.{name}": holdings for name in ("category", "growth_category", "holder_category", "request_category")},

@@ -305,8 +305,8 @@ def add_file(rules: RuleSet, path: Path) -> RuleSet:
         added = _record(file, ChangeFile, rules.conditions).changes
         return replace(rules, changes=(*rules.changes, *((file.path, change) for change in added)))
     if "requests" in keys:
-        asked = _record(file, RequestFile, rules.conditions).requests
-        return replace(rules, requests=(*rules.requests, *((file.path, request) for request in asked)))
+        rows = _record(file, RequestFile, rules.conditions).requests
+        return replace(rules, requests=(*rules.requests, *((file.path, request) for request in rows)))
     if "bugs" in keys:
         of_program = _record(file, BugFile, rules.conditions)
         added_signatures = _shown_bugs(file.path, of_program)

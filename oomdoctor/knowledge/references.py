@@ -221,6 +221,9 @@ def _fix(record: FixRecord, names: _Names) -> Iterator[_Mistake]:
         yield from (_fact(name, scope, names) for name in (*change.facts, *([change.was] if change.was else [])))
     for need in record.needs:
         yield from _condition(need.when, scope, names)
+    for other in record.elsewhere:
+        yield from _condition(other.when, scope, names)
+        yield from _placeholders((other.how,), scope, names)
     if record.frees is not None and record.frees.fact is not None:
         yield _fact(record.frees.fact, scope, names)
     for wrong in record.not_this:

@@ -40,7 +40,7 @@ from oomdoctor.parse.traceback import whole_traceback
 from oomdoctor.reading.progress import find_last_steps, find_steps_passed
 
 _LAST = 64 << 10
-"""How much of a source's end is kept where it must be seen whether a run went on, and of its beginning."""
+"""How much of a source's end is kept where it must be seen whether a run went on."""
 _MOST_EVENTS = 20_000
 _MOST_STEPS = 64
 _MOST_TRACEBACKS = 8
@@ -80,7 +80,7 @@ class SourceEvents(Struct):
     nearby: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
     """Offset of a failure -> what stands before it and from it on, of the first few."""
     first: bytes = b""
-    """Its beginning, where commands and arguments stand; empty for a stream."""
+    """How it begins: there stands the command that was typed."""
     last: bytes = b""
     unread: int = 0
     gaps: list[Gap] = field(default_factory=list)
@@ -194,7 +194,7 @@ class LogReader:
         if not tally.limited:
             read.unread = 0
         read.last = last if size is None else _read_end(opened, done.end)
-        read.first = b"" if size is None else _read_first(opened)
+        read.first = read.last if len(read.last) == done.end else _read_start(opened)
         self._last_words(read)
 
     def _end_of_stream(self, done: Walk, engines: Engines, collector: _EventCollector) -> None:
@@ -238,7 +238,7 @@ class LogReader:
         read.source = replace(read.source, size=size)
         whole.finish(read, counts)
         read.events = _numbered(read.events, descriptor, size)
-        read.first, read.last = _read_first(opened), _read_end(opened, size)
+        read.first, read.last = _read_start(opened), _read_end(opened, size)
         self._last_words(read)
 
     def _last_words(self, read: SourceEvents) -> None:
@@ -364,10 +364,11 @@ def _read_end(opened: Opened, size: int) -> bytes:
         return b""
 
 
-def _read_first(opened: Opened) -> bytes:
+def _read_start(opened: Opened) -> bytes:
+    """Return the beginning of a source; of a stream that is gone nothing is kept."""
     if opened.descriptor is None:
         held = getattr(opened.reader, "_reader", opened.reader)
-        return bytes(held.getvalue()[:_LAST]) if hasattr(held, "getvalue") else b""
+        return bytes(held.getbuffer()[:_LAST]) if hasattr(held, "getbuffer") else b""
     try:
         return os.pread(opened.descriptor, _LAST, 0)
     except OSError:

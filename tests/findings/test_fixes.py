@@ -131,13 +131,13 @@ LLAMAFACTORY: dict[str, Fact] = {"training.framework": "llamafactory"}
     pytest.param("shorter-sequences", {**LLAMAFACTORY, "training.sequence_length": "2,048"}, ["cutoff_len: 2,048 → 1024"], id="numbers with commas are numbers"),
     pytest.param("shorter-sequences", {**LLAMAFACTORY, "training.sequence_length": 300}, ["cutoff_len: 300 → 256"], id="it stops at the least length"),
     pytest.param("shorter-sequences", {**LLAMAFACTORY, "training.sequence_length": 256}, [], id="the least length is not halved"),
-    pytest.param("shorter-sequences", LLAMAFACTORY, ["cutoff_len: 1024"], id="an unknown length gets a usual one"),
+    pytest.param("shorter-sequences", LLAMAFACTORY, ["cutoff_len (lower than now)"], id="an unknown length gets a direction and no number"),
     pytest.param(
-        "shorter-sequences", {"training.framework": "trl", "log.trl_version": "0.9.6"}, ["max_seq_length: 1024"], id="TRL before the rename",
+        "shorter-sequences", {"training.framework": "trl", "log.trl_version": "0.9.6"}, ["max_seq_length (lower than now)"], id="TRL before the rename",
     ),
-    pytest.param("shorter-sequences", {"training.framework": "trl", "log.trl_version": "1.16.0"}, ["max_length: 1024"], id="TRL after the rename"),
+    pytest.param("shorter-sequences", {"training.framework": "trl", "log.trl_version": "1.16.0"}, ["max_length (lower than now)"], id="TRL after the rename"),
     pytest.param(
-        "shorter-sequences", {"training.framework": "trl"}, ["max_length: 1024 (from 0.16)", "max_seq_length: 1024 (up to 0.15)"],
+        "shorter-sequences", {"training.framework": "trl"}, ["max_length (lower than now; from 0.16)", "max_seq_length (lower than now; up to 0.15)"],
         id="an unknown version shows both with their versions",
     ),
     pytest.param("gradient-checkpointing", {**LLAMAFACTORY, "training.gradient_checkpointing": True}, [], id="it is on already"),
@@ -213,13 +213,13 @@ SERVER = {"event.free_bytes": int(11.83 * GIB), "event.total_bytes": int(47.41 *
         id="the share that was free at the start",
     ),
     pytest.param("lower-serving-share", {"derived.share": 0.9}, [], id="weights that leave no lower share"),
-    pytest.param("lower-serving-share", SERVER, ["--gpu-memory-utilization 0.8 (an example)"], id="what is free after loading says nothing about the start"),
+    pytest.param("lower-serving-share", SERVER, ["--gpu-memory-utilization (lower than now)"], id="what is free after loading says nothing about the start"),
     pytest.param("lower-serving-share", {"training.memory_share": 0.5}, [], id="a small share is not made larger"),
     pytest.param("raise-serving-share", {"training.memory_share": 0.9}, ["--gpu-memory-utilization 0.9 → 0.95"], id="more of the card"),
     pytest.param("raise-serving-share", {"training.memory_share": 0.97}, [], id="a large share is not made smaller"),
     pytest.param(
         "serving-memory", {"derived.fitting_length": 30368, "event.max_model_len": 131072},
-        ["--max-model-len 131072 → 30208", "--max-num-seqs 16", "--max-num-batched-tokens 2048", "--kv-cache-dtype fp8", "--enforce-eager"],
+        ["--max-model-len 131072 → 30208", "--max-num-seqs (lower than now)", "--max-num-batched-tokens (lower than now)", "--kv-cache-dtype fp8", "--enforce-eager"],
         id="the length that the server says would fit",
     ),
     pytest.param(
@@ -512,7 +512,7 @@ def test_what_was_changed_is_not_proposed_again(record: FixRecord, facts: dict[s
         own = dict(facts)
         for turn in range(25):
             changing = [one for one in setting_changes([row], own, ConfigInForce()) if not one.in_force]
-            if not changing:
+            if not changing or changing[0].setting.direction is not None:
                 break
             assert turn == 0 or row.change == "divide"
             to = changing[0].setting.to

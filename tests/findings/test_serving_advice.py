@@ -53,9 +53,9 @@ SITUATIONS = [
     Situation("SGLang's graphs beside large weights: never below what they need", ARGUMENTS.format(share="0.95") + LOADED.format(weights="71.00") +
               "Exception: Capture cuda graph failed: CUDA out of memory. Tried to allocate 6.00 GiB. GPU 0 has a total capacity of 79.25 GiB of which 600.00 MiB is free.\n",
               "server-start-out-of-memory", "fewer-graphs", "--cuda-graph-max-bs 16"),
-    Situation("the sampler's trial: a quarter of the requests stands beside the share", VLLM + "RuntimeError: CUDA out of memory occurred when warming up sampler with 1024 "
+    Situation("the sampler's trial: half of the requests that the message names", VLLM + "RuntimeError: CUDA out of memory occurred when warming up sampler with 1024 "
               "dummy requests. Please try lowering `max_num_seqs` or `gpu_memory_utilization` when initializing the engine.\n",
-              "server-start-out-of-memory", "lower-serving-share", "--gpu-memory-utilization 0.82"),
+              "server-start-out-of-memory", "fewer-requests", "--max-num-seqs 512"),
     Situation("SGLang takes requests back: more cache, not the allocator", ARGUMENTS.format(share="0.85") + "[2026-03-02 11:01:13 TP0] KV cache pool is full. Retract requests. "
               "#retracted_reqs: 12, #new_token_ratio: 0.6121 -> 1.0000\n", "requests-preempted", "raise-serving-share", "--mem-fraction-static 0.9"),
     Situation("vLLM puts requests back", VLLM + "WARNING 03-02 10:11:12 scheduler.py:1754] Sequence group 87 is preempted by PreemptionMode.RECOMPUTE mode because there is not "
@@ -67,7 +67,7 @@ SITUATIONS = [
               "the quantized model.\n", "quantised-model-spills-to-the-cpu", "list-gpu-processes"),
     Situation("layers of llama.cpp do not fit", "llama_model_load: error loading model: unable to allocate CUDA0 buffer\n", "layers-do-not-fit", "part-of-model-in-host-memory",
               "-ngl fewer layers"),
-    Situation("the context of llama.cpp does not fit", "llama_kv_cache_init: failed to allocate buffer for kv cache\n", "context-buffers-do-not-fit", "serving-memory", "-c 8192"),
+    Situation("the context of llama.cpp does not fit", "llama_kv_cache_init: failed to allocate buffer for kv cache\n", "context-buffers-do-not-fit", "serving-memory", "-c"),
 ]  # fmt: skip
 
 

@@ -128,7 +128,7 @@ def packed(rules: RuleSet, root: str, *, has_examples: bool = True) -> bytes:
         check=0,
         matching=put(matched),
         computations=put([_computation_core(record) for record in rules.computations]),
-        requests=put([_request_core(record) for _, record in rules.requests]),
+        requests=put(_request_cores(rules)),
         shown_bugs=put([_matched_bug(record) for _, record in _bugs(rules) if record.bug.shown]),
         lexicon=put(lexicon_tree(concept for _, concept in rules.concepts)),
         frameworks=put([_framework_core(record) for _, record in rules.frameworks]),
@@ -170,8 +170,19 @@ def _computation_core(record: ComputationRecord) -> ComputationCore:
     return ComputationCore(record.id, record.pattern, record.words or fragments(record.pattern, most=16) or [])
 
 
-def _request_core(record: RequestRecord) -> RequestCore:
-    return RequestCore(record.id, record.programs, record.phases, [_sign_core(sign) for sign in record.signs])
+def _request_cores(rules: RuleSet) -> list[RequestCore]:
+    general = {operation.id for operation in rules.operations if operation.general}
+    return [
+        RequestCore(
+            id=record.id,
+            programs=record.programs,
+            phases=record.phases,
+            memory=record.memory,
+            signs=[_sign_core(sign) for sign in record.signs],
+            general=record.operation in general,
+        )
+        for _, record in rules.requests
+    ]
 
 
 def _sign_core(sign: RequestSign) -> SignCore:

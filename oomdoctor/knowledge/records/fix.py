@@ -110,6 +110,14 @@ class NeedRecord(Record, frozen=True, kw_only=True):
     says: TextRecord
 
 
+class ElsewhereRecord(Record, frozen=True, kw_only=True):
+    """How the same is done on some machines."""
+
+    when: Condition
+    how: TextRecord
+    command: str | None = None
+
+
 class NotThisRecord(Record, frozen=True, kw_only=True):
     """Advice that people meet and that is wrong for some problems."""
 
@@ -135,6 +143,8 @@ class FixRecord(Record, frozen=True, kw_only=True):
     """Rows of one framework each. For a setting of `sets` a row stands instead of what its framework writes. Once the rules are
     loaded the rows of `sets` are among these."""
     command: str | None = None
+    elsewhere: list[ElsewhereRecord] = []
+    """How it is done where `how` and `command` do not hold; the first whose condition is true counts."""
     frees: FreesRecord | None = None
     """None for a step that only looks or repairs."""
     harm: HarmName

@@ -202,8 +202,9 @@ class FrameworkCore(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Whether its settings are shown in every run."""
     in_code: bool = False
     """Whether its settings stand in code: a measure without a key is as near as one with it."""
-    works_on: Literal["text", "pictures", "sound"] | None = None
-    """What its models read, where that is always the same: a length in tokens and logits are matters of text."""
+    works_on: Literal["text", "pictures", "sound", "tables", "scenes", "code"] | None = None
+    """What its models read, where that is always the same: a length in tokens and logits are matters of text. What works on tables, scenes
+    or code has no model."""
 
 
 class FrameworkRecord(FrameworkCore, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from oomdoctor.report.wire.settings_v1 import LineNumber
 from oomdoctor.report.wording.wording import Wording
 
 
-class GrowthV1(Struct, frozen=True, kw_only=True):
+class QuantityGrowthV1(Struct, frozen=True, kw_only=True):
     """A quantity with which a request grows."""
 
     quantity: str
@@ -49,7 +49,7 @@ class RequestV1(Struct, frozen=True, kw_only=True):
     held_by_others_bytes: int | None
     missing_bytes: int | None
     """What was asked for beyond what was free."""
-    grows_with: tuple[GrowthV1, ...]
+    grows_with: tuple[QuantityGrowthV1, ...]
     in_force: tuple[SettingInForceV1, ...]
     settled_by: str | None
     """What tells what the log cannot."""
@@ -70,7 +70,7 @@ def convert_request(request: FailingRequest, wording: Wording) -> RequestV1:
         held_by_others_bytes=request.held_by_others,
         missing_bytes=request.missing,
         grows_with=tuple(
-            GrowthV1(quantity=growth.quantity, title=wording.say(growth.title), power=growth.power) for growth in request.grows_with
+            QuantityGrowthV1(quantity=growth.quantity, title=wording.say(growth.title), power=growth.power) for growth in request.grows_with
         ),
         in_force=tuple(
             SettingInForceV1(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
@@ -32,6 +32,8 @@ class SettingV1(PlannedSettingV1, frozen=True, kw_only=True):
 
     note: str | None
     """What the change keeps, or the versions that know the key."""
+    direction: Literal["lower", "higher"] | None = None
+    """Where only the direction is known, from a value in force that nobody knows; `to` is empty then."""
 
 
 class ConfigIssueV1(Struct, frozen=True, kw_only=True):
@@ -78,6 +80,7 @@ def proposed_setting(setting: ProposedSetting, wording: Wording) -> SettingV1:
         before=_line(setting.before, 400),
         to=clean_line(setting.to, 400),
         note=plain(setting.note, wording),
+        direction=setting.direction,
     )
 
 

@@ -40,7 +40,8 @@ def lower_first(text: str) -> str:
 def setting_line(key: str, value: str) -> str:
     """Return a setting as a person types it: an option, a variable, an argument in code, or a line of a config.
 
-    A key that ends with `=` (`qsub -l mem=`), and Java's `-Xmx`, have their value right behind them.
+    A key that ends with `=` (`qsub -l mem=`), and Java's `-Xmx`, have their value right behind them. Where only a direction is known
+    there is no value, and the key stands alone.
     """
     if key.endswith(("=", "-Xmx")):
         return key + value
@@ -48,6 +49,8 @@ def setting_line(key: str, value: str) -> str:
         return f"{key} {value}".rstrip()
     if key.endswith(")"):
         return f"{key[:-1]}={value})" if value else key
+    if not value:
+        return key
     return f"{key}={value}" if key[:3].isupper() and "_" in key else f"{key}: {value}"
 
 
