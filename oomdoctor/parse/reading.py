@@ -40,7 +40,7 @@ from oomdoctor.parse.traceback import whole_traceback
 from oomdoctor.reading.progress import find_last_steps, find_steps_passed
 
 _LAST = 64 << 10
-"""How much of a source's end is kept where it must be seen whether a run went on, and of its beginning."""
+"""How much of a source's end is kept where it must be seen whether a run went on."""
 _MOST_EVENTS = 20_000
 _MOST_STEPS = 64
 _MOST_TRACEBACKS = 8

@@ -20,6 +20,7 @@ from oomdoctor.report.diagnosis.expected import beside_seen, measured_parts
 from oomdoctor.report.diagnosis.figures import figure_rows, ledger_bars
 from oomdoctor.report.diagnosis.headline import incident_sentence
 from oomdoctor.report.diagnosis.opening import opening, says_less
+from oomdoctor.report.diagnosis.over_time import over_time
 from oomdoctor.report.diagnosis.places import event_place, event_row, event_text
 from oomdoctor.report.diagnosis.printed_memory import printed_memory_chart
 from oomdoctor.report.diagnosis.read_as import read_as
@@ -87,8 +88,6 @@ def compose(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
 def _over_time(case: Case, wording: Wording) -> Iterator[Block]:
     """Show what monitors recorded beside the logs; without them, what the log prints of its memory."""
     if case.series:
-        from oomdoctor.report.diagnosis.over_time import over_time  # noqa: PLC0415 - most logs come without a series
-
         yield from over_time(case.series, wording, failed=bool(case.incidents))
     else:
         yield from printed_memory_chart(printed_memory(case), wording)

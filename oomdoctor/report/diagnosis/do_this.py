@@ -28,6 +28,8 @@ _HOW = 140
 """Characters of how a step is done that a screen has room for."""
 _FOLDED = 12
 _ALREADY = 4
+_KILL = "sigkill"
+"""The check of a verdict that the evidence for a cause takes the place of: that asks for what this machine has."""
 _PASTED = ("", "-", "<text>")
 
 
@@ -184,7 +186,7 @@ def _settling(diagnosis: Diagnosis, wording: Wording) -> tuple[BriefStep, ...]:
     """Return the one piece of evidence that settles an open verdict, else an open cause."""
     check, cause = settle_text(diagnosis.case, wording), diagnosis.open_cause
     lead = Span(wording.say(labels.SETTLE), Style.STRONG)
-    if check is not None:
+    if check is not None and not (cause is not None and diagnosis.case.verdict.settle == _KILL):
         return (BriefStep((lead, *spans(wording.sentence(check)))),)
     says, command = (cause.settled_by, cause.command) if cause is not None else _settles_request(diagnosis)
     if says is None:

@@ -19,6 +19,8 @@ from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_size
 
 _DEVICES = {"npu": "NPU", "mps": "MPS", "tpu": "TPU", "xpu": "XPU", "mlu": "MLU", "musa": "MUSA", "gcu": "GCU", "hpu": "HPU"}
+_MANAGERS = ("slurm", "k8s", "docker")
+"""Programs that say how a job ended, by the beginnings of the ids of their messages."""
 _GPU_KINDS = frozenset({Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM})
 
 _SEAM = r"(?<=[\u4e00-\u9fff])(?=[A-Za-z])|(?<=[A-Za-z])(?=[\u4e00-\u9fff])"
@@ -75,7 +77,12 @@ def settle_text(case: Case, wording: Wording) -> str | None:
     rank = _first_rank(case) if key == "first-rank-log" else None
     if rank is not None:
         return wording.say(SETTLE["first-rank-log-known"], rank=rank)
-    return wording.say(SETTLE.get(key, SETTLE["generic"]))
+    return wording.say(SETTLE.get(f"{key}-{_manager(case)}", SETTLE.get(key, SETTLE["generic"])))
+
+
+def _manager(case: Case) -> str | None:
+    """Return what ran the job or container, as the programs tell whose messages the log holds."""
+    return next((name for name in _MANAGERS for event in case.events if event.signature.startswith(name)), None)
 
 
 def _reason(diagnosis: Diagnosis, incident: Incident | None) -> str:
