@@ -17,12 +17,12 @@ _LEAST = 2
 
 def options_in(text: str) -> dict[str, str]:
     """Return the options of a text by name, each as it is said first; an option without a value is `true`."""
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for name, value in _options(text):
-        if len(found) >= _MOST:
+        if len(options) >= _MOST:
             break
-        found.setdefault(name.replace("-", "_"), value.strip("'\""))
-    return found
+        options.setdefault(name.replace("-", "_"), value.strip("'\""))
+    return options
 
 
 def _options(text: str) -> Iterator[tuple[str, str]]:
@@ -30,9 +30,9 @@ def _options(text: str) -> Iterator[tuple[str, str]]:
     for whole in text.split("\n"):
         line = whole[:_LONGEST]
         if " -" in line or line.startswith("-"):
-            options = list(_OPTION.finditer(line))
-            if len(options) >= _LEAST or (options and (continues or line.rstrip().endswith("\\"))):
-                yield from ((option["name"], option["value"] or "true") for option in options)
+            on_line = list(_OPTION.finditer(line))
+            if len(on_line) >= _LEAST or (on_line and (continues or line.rstrip().endswith("\\"))):
+                yield from ((option["name"], option["value"] or "true") for option in on_line)
         if any(dump in line for dump in _DUMP):
             yield from ((argument["name"], argument["value"]) for argument in _ARGUMENT.finditer(line))
         continues = line.rstrip().endswith("\\")

@@ -30,6 +30,7 @@ _FOLDED = 12
 _ALREADY = 4
 _KILL = "sigkill"
 """The check of a verdict that the evidence for a cause takes the place of: that asks for what this machine has."""
+_ASKING = frozenset({"dmesg", "sacct", "kubectl", "nvidia-smi", "ulimit"})
 _PASTED = ("", "-", "<text>")
 
 
@@ -38,6 +39,7 @@ def do_this(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     # Of an error of no known class nothing is known that helps, other than to read it.
     is_unknown = is_told_by_message(diagnosis) and diagnosis.case.verdict.kind is Kind.LOOK_ALIKE
     fixes, settling = [] if is_unknown else unique_fixes(diagnosis.findings), _settling(diagnosis, wording)
+    fixes = [fix for fix in fixes if not (fix.command and settling and _is_asked(fix.command, settling[0]))]
     most = 1 if is_other_failure(diagnosis) else _BRIEF - len(settling)
     steps = (*(_brief(fix, diagnosis, wording, is_first=number == 0) for number, fix in enumerate(fixes[:most])), *settling)
     if steps:
@@ -189,10 +191,17 @@ def _settling(diagnosis: Diagnosis, wording: Wording) -> tuple[BriefStep, ...]:
     if check is not None and not (cause is not None and diagnosis.case.verdict.settle == _KILL):
         return (BriefStep((lead, *spans(wording.sentence(check)))),)
     says, command = (cause.settled_by, cause.command) if cause is not None else _settles_request(diagnosis)
-    if says is None:
+    is_given = "--config" in (command or "") and bool(config_files(diagnosis.case))
+    if says is None or is_given:
         return ()
     typed = f"{wording.colon}`{_with_names(command, diagnosis.case)}`" if command else wording.stop
     return (BriefStep((lead, *spans(bare(wording.say(says)) + typed))),)
+
+
+def _is_asked(command: str, settling: BriefStep) -> bool:
+    """Return whether a command asks the same program as the evidence that settles it, and changes nothing."""
+    program = command.split(" ", 1)[0]
+    return any(span.style is Style.CODE and span.text.startswith(program + " ") for span in settling.do) and program in _ASKING
 
 
 def _settles_request(diagnosis: Diagnosis) -> tuple[Text | None, str | None]:

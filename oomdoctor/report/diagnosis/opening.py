@@ -69,5 +69,5 @@ def _steps(passed: int, wording: Wording) -> str:
 
 def _short_frame(frame: str) -> str:
     """Return a frame as `file.py:36 function`, without the folders of the file."""
-    path, found, function = frame.rpartition(" in ")
-    return f"{last_part(path)} {function}" if found else last_part(frame)
+    path, between, function = frame.rpartition(" in ")
+    return f"{last_part(path)} {function}" if between else last_part(frame)

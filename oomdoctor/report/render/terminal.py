@@ -307,9 +307,9 @@ def _brief(number: int, brief: BriefStep, places: int, width: int) -> Iterator[S
     place = _padded(brief.place, min(places, width // 3)) + "  " if brief.place else ""
     spans = _unmarked_alone(brief.do)
     used = cell_len(lead + place + "".join(span.text for span in spans))
-    room = width - used - 2
-    aside = brief.whole_aside if cell_len(brief.whole_aside) <= room else brief.aside
-    if cell_len(aside) <= room:
+    available = width - used - 2
+    aside = brief.whole_aside if cell_len(brief.whole_aside) <= available else brief.aside
+    if cell_len(aside) <= available:
         yield from _wrapped([*spans, Span(" "), Span(" " + aside, Style.DIM)], width, lead + place)
     else:
         yield from _wrapped(spans, width, lead + place, under=" " * (cell_len(lead) + 2))

@@ -98,14 +98,15 @@ SETTLE: Mapping[str, Text] = {
         "查看当时显卡和主机的空闲内存（`nvidia-smi`、`free -h`），并往上找第一条报错",
     ),
     "sigkill": Text(
-        "look in the kernel's log of that minute: `dmesg -T | grep -iE 'killed process|oom'`; if there is nothing, a person, a scheduler or "
-        "a time limit sent SIGKILL",
+        "look in the kernel's log of that minute: `dmesg -T | grep -iE 'killed process|oom'`; if there is nothing, a person, a scheduler "
+        "or a time limit sent SIGKILL",
         "查看当时的内核日志：`dmesg -T | grep -iE 'killed process|oom'`；如果没有记录，那就是有人、调度器或时间限制发出了 SIGKILL",
     ),
     "sigkill-slurm": Text(
-        "ask Slurm how the job ended: `sacct -j JOB -o JobID,State,ExitCode,MaxRSS,ReqMem`; OUT_OF_MEMORY is its memory limit, TIMEOUT and "
-        "CANCELLED are not",
-        "向 Slurm 查作业怎样结束：`sacct -j JOB -o JobID,State,ExitCode,MaxRSS,ReqMem`；OUT_OF_MEMORY 是内存限额，TIMEOUT、CANCELLED 则不是",
+        "ask Slurm how the job ended: `sacct -j JOB -o JobID,State,ExitCode,MaxRSS,ReqMem`; OUT_OF_MEMORY is its memory limit, TIMEOUT "
+        "and CANCELLED are not",
+        "向 Slurm 查作业怎样结束：`sacct -j JOB -o JobID,State,ExitCode,MaxRSS,ReqMem`；OUT_OF_MEMORY 是内存限额，"
+        "TIMEOUT、CANCELLED 则不是",
     ),
     "sigkill-k8s": Text(
         "ask Kubernetes how the container ended: `kubectl describe pod POD`; OOMKilled is its memory limit",
