@@ -110,7 +110,8 @@ def _advised(
         return finding
     # A likely finding knows more of the run than what any program with such a frame has in common.
     is_told = finding.confidence is not Certainty.POSSIBLE and request is not None and request.is_of_any_program
-    names = _in_order(problem, request, knobs_wait=is_told or _is_mended_first(pack, problem))
+    before = len(problem.fixes) if is_told else _BEFORE_KNOBS if _is_mended_first(pack, problem) else 0
+    names = _in_order(problem, request, before)
     advised = advice(pack, problem, known, training, names, request, useless)
     return replace(finding, fixes=advised.fixes, already=advised.already, not_this=advised.not_this)
 
@@ -120,11 +121,10 @@ def _is_alone(pack: Pack, name: str) -> bool:
     return operation is not None and operation.alone
 
 
-def _in_order(problem: ProblemRecord, request: KnownRequest | None, *, knobs_wait: bool) -> list[str]:
-    """Return the fixes of a problem and what changes the request, in the order in which to try them."""
+def _in_order(problem: ProblemRecord, request: KnownRequest | None, before: int) -> list[str]:
+    """Return what changes the request behind the first fixes of a problem, so many as go `before`."""
     knobs = () if request is None else request.knobs
-    before = problem.fixes[:_BEFORE_KNOBS] if knobs_wait else ()
-    return list(dict.fromkeys([*before, *knobs, *problem.fixes]))
+    return list(dict.fromkeys([*problem.fixes[:before], *knobs, *problem.fixes]))
 
 
 def _is_mended_first(pack: Pack, problem: ProblemRecord) -> bool:
