@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from oomdoctor.advice.request_step import fitted_values, rows_that_change
+from oomdoctor.advice.settings import number
+from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.case.request import FailingRequest, QuantityGrowth, SettingInForce
 from oomdoctor.case.text import Text
 from oomdoctor.findings.conditions import Fact
+from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.knowledge.records.fix import ChangeName, SettingRecord
 from oomdoctor.units import GIB, MIB
+
+CASES = Path(__file__).parents[2] / "fixtures" / "cases"
+SIZES = ("micro_batch", "sequence_length", "max_model_len", "max_num_seqs", "max_batched_tokens")
 
 
 def row(sets: str = "micro_batch", change: ChangeName = "divide", least: int | None = None, facts: tuple[str, ...] = ()) -> SettingRecord:
@@ -97,3 +105,12 @@ def test_a_value_lies_between_the_least_and_what_is_in_force(was: int, power: fl
     assert fitted.value == int(fitted.value)
     assert fitted.frees is not None
     assert 0 <= fitted.frees <= size
+
+
+@pytest.mark.parametrize("log", sorted(CASES.glob("*/*.log")), ids=lambda path: path.parent.name)
+def test_no_number_is_invented(log: Path) -> None:
+    """A number for a setting that every run has follows from the value in force; a share has figures of the card beside it."""
+    findings = diagnose_logs([str(log)], load_pack()).findings[:1]
+    steps = [setting for finding in findings for fix in finding.fixes for setting in fix.settings if setting.sets in SIZES]
+    assert [setting for setting in steps if number(setting.to) not in (None, 1) and setting.before is None] == []
+    assert [setting for setting in steps if setting.direction is not None and setting.to] == []
