@@ -12,7 +12,6 @@ from oomdoctor.advice.request_step import FittedValue, fitted_values, rows_that_
 from oomdoctor.advice.savings import freed, missing
 from oomdoctor.advice.settings import SettingChange, config_of, setting_changes
 from oomdoctor.case.diagnosis import Finding, Fix, MeasuredSaving, NotThis
-from oomdoctor.case.event import Certainty
 from oomdoctor.case.request import FailingRequest
 from oomdoctor.case.settings import ProposedSetting, RunConfig
 from oomdoctor.case.text import Text
@@ -21,7 +20,7 @@ from oomdoctor.findings.template import fill_template
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.fix import FixRecord, FreesRecord, NotThisRecord, SettingRecord
 from oomdoctor.knowledge.records.problem import CAUSES, ProblemRecord
-from oomdoctor.knowledge.records.request import REQUESTS
+from oomdoctor.knowledge.records.request import OPERATIONS, REQUESTS
 from oomdoctor.versions import within
 
 _HARM = {"none": 0.0, "slower": 1.0, "effort": 1.0, "quality": 2.0, "hardware": 4.0}
@@ -55,6 +54,8 @@ class KnownRequest(Struct, frozen=True):
 
     request: FailingRequest
     knobs: Sequence[str]
+    is_alone: bool = False
+    """Whether nothing else grows with the same settings."""
 
 
 class _RankedFix(Struct, frozen=True):
@@ -74,7 +75,7 @@ def with_advice(
     Where the request that failed is known, what changes it stands first in the first finding.
     """
     record = None if request is None or request.id is None else pack.record(REQUESTS, request.id)
-    first = None if request is None or record is None else KnownRequest(request, record.knobs)
+    first = None if request is None or record is None else KnownRequest(request, record.knobs, _is_alone(pack, record.operation))
     useless = () if record is None else record.does_not_help
     return tuple(
         _advised(finding, pack, known, training, first if number == 0 else None, useless) for number, finding in enumerate(findings)
@@ -102,18 +103,21 @@ def _advised(
     problem = pack.problem(finding.id)
     if problem is None:
         return finding
-    is_known = finding.confidence is not Certainty.POSSIBLE
-    names = _in_order(problem, request, useless, knobs_wait=is_known and _is_in_the_way(pack, problem))
-    advised = advice(pack, problem, known, training, names, request)
+    names = _in_order(problem, request, knobs_wait=_is_in_the_way(pack, problem))
+    advised = advice(pack, problem, known, training, names, request, useless)
     return replace(finding, fixes=advised.fixes, already=advised.already, not_this=advised.not_this)
 
 
-def _in_order(problem: ProblemRecord, request: KnownRequest | None, useless: Collection[str], *, knobs_wait: bool) -> list[str]:
+def _is_alone(pack: Pack, name: str) -> bool:
+    operation = pack.record(OPERATIONS, name)
+    return operation is not None and operation.alone
+
+
+def _in_order(problem: ProblemRecord, request: KnownRequest | None, *, knobs_wait: bool) -> list[str]:
     """Return the fixes of a problem and what changes the request, in the order in which to try them."""
     knobs = () if request is None else request.knobs
-    others = [name for name in problem.fixes if name not in knobs and name not in useless]
-    before = _BEFORE_KNOBS if knobs_wait else 0
-    return [*others[:before], *knobs, *others[before:]]
+    before = problem.fixes[:_BEFORE_KNOBS] if knobs_wait else ()
+    return list(dict.fromkeys([*before, *knobs, *problem.fixes]))
 
 
 def _is_in_the_way(pack: Pack, problem: ProblemRecord) -> bool:
@@ -129,8 +133,12 @@ def advice(
     training: RunConfig | None,
     names: Sequence[str] | None = None,
     request: KnownRequest | None = None,
+    useless: Collection[str] = (),
 ) -> Advice:
-    """Return the advice for one problem that holds; `names` are the fixes to look at, where they are not those of the problem."""
+    """Return the advice for one problem that holds; `names` are the fixes to look at, where they are not those of the problem.
+
+    Those that are `useless` for the request that failed are not proposed.
+    """
     config = config_of(training)
     ranked, already = [], []
     for place, name in enumerate(problem.fixes if names is None else names):
@@ -146,12 +154,12 @@ def advice(
         values: Mapping[str, FittedValue] = {}
         if request is not None and name in request.knobs:
             rows = rows_that_change(rows, request.request)
-            values = fitted_values(rows, request.request, known.facts)
+            values = fitted_values(rows, request.request, known.facts, is_alone=request.is_alone)
         changes = setting_changes(rows, known.facts, config, {setting: fitted.value for setting, fitted in values.items()})
         counting = [change for change in changes if change.counts]
         if counting and all(change.in_force for change in counting):
             already += [change.setting for change in counting]
-        else:
+        elif name not in useless:
             shrunk = None if request is None or name not in request.knobs else request.request
             ranked.append(_ranked(pack, fix, changes, needs, known, place, values, shrunk))
     ranked.sort(key=lambda entry: entry.behind)

@@ -1,7 +1,8 @@
 """The largest value of a setting with which a failed request fits: the request scaled by the power with which it grows.
 
-A request that stands alone (a compute buffer, a cache) must fit into what was free. One of many that grow alike (the activations of a
-layer) makes the others smaller with it: where it alone would have to shrink to less than half, half of the setting is the next value.
+A request that is the only one of its kind (a compute buffer, a cache) must fit into what was free. One of many that grow alike (the
+activations of a layer, the copies of the logits) makes the others smaller with it: where it would have to shrink to less than half by
+itself, half of the setting is the next value.
 """
 
 from __future__ import annotations
@@ -18,10 +19,8 @@ from oomdoctor.knowledge.records.fix import SettingRecord
 
 _MARGIN = 0.9
 """The part of what was free that a request may take: sizes are rounded up, and something else asks next."""
-_ALONE = 0.1
-"""A request of this part of the card is one that matters by itself."""
-_LONG, _MIDDLE = 1024, 64
-"""From here on people write multiples of 256, and of 8."""
+_STEPS = ((1024, 256), (256, 64), (64, 8))
+"""From here on people write multiples of so many."""
 _LOWERING = ("divide", "at-most", "fitting")
 """Words of rules that make a value smaller."""
 
@@ -34,10 +33,13 @@ class FittedValue(Struct, frozen=True):
     """None where the size of the request is not known."""
 
 
-def fitted_values(rows: Sequence[SettingRecord], request: FailingRequest, facts: Mapping[str, Fact]) -> dict[str, FittedValue]:
+def fitted_values(
+    rows: Sequence[SettingRecord], request: FailingRequest, facts: Mapping[str, Fact], *, is_alone: bool = False
+) -> dict[str, FittedValue]:
     """Return the values of settings that make a request smaller, by the names that all frameworks share.
 
     Left out is what is as small as it can be, what nobody knows the value in force of, and what the message itself leads to.
+    `is_alone`: nothing else grows with these settings.
     """
     powers = {growth.quantity: growth.power for growth in request.grows_with}
     out: dict[str, FittedValue] = {}
@@ -47,7 +49,7 @@ def fitted_values(rows: Sequence[SettingRecord], request: FailingRequest, facts:
         computed = row.change == "fitting" and all(number(facts.get(name)) is not None for name in row.facts)
         if row.sets is not None and power > 0 and was is not None and row.change in _LOWERING and not computed:
             least = 1.0 if row.least is None else float(row.least)
-            fitted = _fitted(was, power, max(least, 1.0), request)
+            fitted = _fitted(was, power, max(least, 1.0), request, is_alone=is_alone)
             if fitted is not None:
                 out.setdefault(row.sets, fitted)
     return out
@@ -69,9 +71,9 @@ def _in_force(row: SettingRecord, request: FailingRequest, facts: Mapping[str, F
     return next((number(known.value) for known in request.in_force if known.setting == row.sets), None)
 
 
-def _fitted(was: float, power: float, least: float, request: FailingRequest) -> FittedValue | None:
+def _fitted(was: float, power: float, least: float, request: FailingRequest, *, is_alone: bool) -> FittedValue | None:
     """Return the next smaller value; None where it would be below the least that makes sense."""
-    value = _rounded(_next(was, power, request), was)
+    value = _rounded(_next(was, power, request, is_alone=is_alone), was)
     if value < least:
         value = least
     if value >= was:
@@ -80,18 +82,13 @@ def _fitted(was: float, power: float, least: float, request: FailingRequest) -> 
     return FittedValue(value, frees)
 
 
-def _next(was: float, power: float, request: FailingRequest) -> float:
+def _next(was: float, power: float, request: FailingRequest, *, is_alone: bool) -> float:
     half = was / 2 ** (1 / power) if power > 1 else was / 2
     size, missing = request.size, request.missing
     if not size or missing is None:
         return half
     fits = was * float(max(0.0, (size - missing) * _MARGIN / size) ** (1 / power))
-    return fits if _stands_alone(request) and fits > 0 else max(fits, half)
-
-
-def _stands_alone(request: FailingRequest) -> bool:
-    """Return whether a request is so large that it must fit by itself."""
-    return bool(request.size and request.total and request.size >= _ALONE * request.total)
+    return fits if is_alone and fits > 0 else max(fits, half)
 
 
 def _rounded(value: float, was: float) -> float:
@@ -100,9 +97,8 @@ def _rounded(value: float, was: float) -> float:
         return floor(value * 100 + 1e-6) / 100
     if value >= 1 and _is_power_of_two(was):
         return float(2 ** floor(log2(value)))
-    if value >= _LONG:
-        return float(value // 256 * 256)
-    return float(value // 8 * 8 if value >= _MIDDLE else floor(value))
+    step = next((step for least, step in _STEPS if value >= least), 1)
+    return float(value // step * step)
 
 
 def _is_power_of_two(value: float) -> bool:

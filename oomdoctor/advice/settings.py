@@ -79,7 +79,9 @@ def config_of(training: RunConfig | None) -> ConfigInForce:
     """Return the config as the rows of fixes ask for it."""
     if training is None:
         return ConfigInForce()
-    return ConfigInForce(training.framework, training.places, {(setting.framework, setting.name): setting for setting in training.written})
+    # What a command in a log leaves out may stand in a file that nobody has given.
+    framework = training.framework if training.written else None
+    return ConfigInForce(framework, training.places, {(setting.framework, setting.name): setting for setting in training.written})
 
 
 def setting_changes(

@@ -12,6 +12,7 @@ from oomdoctor.case.event import Event
 from oomdoctor.case.incident import Incident
 from oomdoctor.case.request import FailingRequest, QuantityGrowth, SettingInForce
 from oomdoctor.case.settings import RunConfig, RunSettings
+from oomdoctor.case.text import Text
 from oomdoctor.findings.conditions import Fact, KnownFacts, evaluate
 from oomdoctor.findings.derived import other_processes
 from oomdoctor.findings.request_product import is_product
@@ -24,6 +25,13 @@ _TORCH = "torch"
 _NAMING = ("training.framework", "log.framework", "incident.inference", "incident.program")
 _STRONG, _WEAK = 2, 1
 """What was computed, said or plain for shows a request itself; what stands near, or a condition, only that it may be one."""
+
+_FRAMES_TELL = Text(
+    "the frames above the message: they name the line that asked for the memory",
+    "报错上方的调用栈：它会指出是哪一行申请的内存",
+)
+_RECORDED = "oomdoctor run --level 1 -- COMMAND"
+"""What names that line where the log does not hold the frames."""
 
 
 class _Shown(Struct, frozen=True, order=True):
@@ -54,7 +62,9 @@ def failing_request(pack: Pack, known: KnownFacts, incident: Incident, text: Fai
         held_by_others=other_processes(root),
         missing=_missing(root),
     )
-    return plain if record is None else _told(plain, record, programs, pack, known.facts, run)
+    if record is None:
+        return replace(plain, settled_by=_FRAMES_TELL, command=_RECORDED) if ANY in programs and not incident.traceback else plain
+    return _told(plain, record, programs, pack, known.facts, run)
 
 
 def _row(pack: Pack, known: KnownFacts, incident: Incident, text: FailureText, programs: Mapping[str, int]) -> RequestRecord | None:
@@ -63,7 +73,11 @@ def _row(pack: Pack, known: KnownFacts, incident: Incident, text: FailureText, p
     for core in pack.requests:
         nearness = max((programs.get(name, 0) for name in core.programs), default=0)
         phase = incident.phase
-        if not nearness or (core.phases and phase is not None and phase not in core.phases):
+        if (
+            not nearness
+            or core.memory not in (None, incident.root.resource)
+            or (core.phases and phase is not None and phase not in core.phases)
+        ):
             continue
         for sign in core.signs:
             shown = _shown(sign, known, incident, text)

@@ -105,6 +105,14 @@ def test_the_figures_of_a_request() -> None:
     assert round(request.total / GIB, 2) == 39.49
 
 
+@pytest.mark.parametrize(("log", "asks"), [(FULL, True), (HEAD + MLP + FULL, False)], ids=["without frames", "with frames"])
+def test_an_unknown_operation_asks_for_the_frames(log: str, asks: bool, tmp_path: Path) -> None:
+    request = diagnose_logs(["example.log"], pack_with(row("first", "any", "{frame: 'nowhere'}"), tmp_path), text=log.encode()).request
+    assert request is not None
+    assert request.id is None
+    assert (request.settled_by is not None) is asks
+
+
 FACTS: dict[str, Fact] = {"training.micro_batch": 4, "training.sequence_length": 1024, "log.vocab_size": 50304}
 
 

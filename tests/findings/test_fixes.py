@@ -279,7 +279,7 @@ def test_a_key_of_one_framework_only_is_found_too() -> None:
 
 
 def test_the_version_of_the_config_counts() -> None:
-    training = RunConfig(framework="trl", version="0.9.6")
+    training = RunConfig(framework="trl", version="0.9.6", written=(READ,))
     assert shown("shorter-sequences", {"training.framework": "trl"}, training=training) == ["max_seq_length: 1024"]
 
 

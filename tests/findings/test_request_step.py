@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from oomdoctor.advice.request_step import fitted_values, rows_that_change
+from oomdoctor.advice.settings import number
+from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.case.request import FailingRequest, QuantityGrowth, SettingInForce
 from oomdoctor.case.text import Text
 from oomdoctor.findings.conditions import Fact
+from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.knowledge.records.fix import ChangeName, SettingRecord
 from oomdoctor.units import GIB, MIB
+
+CASES = Path(__file__).parents[2] / "fixtures" / "cases"
+SIZES = ("micro_batch", "sequence_length", "max_model_len", "max_num_seqs", "max_batched_tokens")
 
 
 def row(sets: str = "micro_batch", change: ChangeName = "divide", least: int | None = None, facts: tuple[str, ...] = ()) -> SettingRecord:
@@ -37,12 +45,12 @@ def request(
     ("asked", "value", "frees"),
     [
         pytest.param(request(8192), 4096, None, id="half where no size is known"),
-        pytest.param(request(8, size=8 * GIB, missing=3 * GIB), 4, 4 * GIB, id="a request that is large must fit by itself"),
-        pytest.param(request(8, size=8 * GIB, missing=7 * GIB), 1, None, id="and where much is missing the value is much smaller"),
+        pytest.param(request(8, size=8 * GIB, missing=3 * GIB), 4, 4 * GIB, id="what fits where that is more than half"),
         pytest.param(request(8, size=64 * MIB, missing=60 * MIB), 4, 32 * MIB, id="one of many becomes half with the others"),
         pytest.param(request(8, size=8 * GIB, missing=8 * GIB), 4, 4 * GIB, id="nothing was free: half"),
+        pytest.param(request(600, size=8 * GIB, missing=GIB), 448, None, id="middling lengths in steps of 64"),
         pytest.param(request(12, size=8 * GIB, missing=2 * GIB), 8, None, id="a number that is no power of two stays one"),
-        pytest.param(request(8000, 2, 8 * GIB, 4 * GIB), 5120, None, id="a square needs less of a change"),
+        pytest.param(request(8000, 2, 8 * GIB, 4 * GIB), 5632, None, id="a square needs less of a change"),
         pytest.param(request(20000, size=8 * GIB, missing=2 * GIB), 13312, None, id="long lengths in steps of 256"),
     ],
 )
@@ -50,6 +58,12 @@ def test_the_fitted_value(asked: FailingRequest, value: float, frees: int | None
     fitted = fitted_values([row()], asked, {})["micro_batch"]
     assert fitted.value == value
     assert frees is None or fitted.frees == frees
+
+
+def test_a_request_alone_of_its_kind_must_fit_by_itself() -> None:
+    asked = request(8, size=8 * GIB, missing=7 * GIB)
+    assert fitted_values([row()], asked, {}, is_alone=True)["micro_batch"].value == 1
+    assert fitted_values([row()], asked, {}, is_alone=False)["micro_batch"].value == 4
 
 
 @pytest.mark.parametrize(
@@ -91,3 +105,12 @@ def test_a_value_lies_between_the_least_and_what_is_in_force(was: int, power: fl
     assert fitted.value == int(fitted.value)
     assert fitted.frees is not None
     assert 0 <= fitted.frees <= size
+
+
+@pytest.mark.parametrize("log", sorted(CASES.glob("*/*.log")), ids=lambda path: path.parent.name)
+def test_no_number_is_invented(log: Path) -> None:
+    """A number for a setting that every run has follows from the value in force; a share has figures of the card beside it."""
+    findings = diagnose_logs([str(log)], load_pack()).findings[:1]
+    steps = [setting for finding in findings for fix in finding.fixes for setting in fix.settings if setting.sets in SIZES]
+    assert [setting for setting in steps if number(setting.to) not in (None, 1) and setting.before is None] == []
+    assert [setting for setting in steps if setting.direction is not None and setting.to] == []

@@ -173,7 +173,14 @@ def _computation_core(record: ComputationRecord) -> ComputationCore:
 def _request_cores(rules: RuleSet) -> list[RequestCore]:
     general = {operation.id for operation in rules.operations if operation.general}
     return [
-        RequestCore(record.id, record.programs, record.phases, [_sign_core(sign) for sign in record.signs], record.operation in general)
+        RequestCore(
+            id=record.id,
+            programs=record.programs,
+            phases=record.phases,
+            memory=record.memory,
+            signs=[_sign_core(sign) for sign in record.signs],
+            general=record.operation in general,
+        )
         for _, record in rules.requests
     ]
 

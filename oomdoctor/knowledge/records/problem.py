@@ -97,7 +97,8 @@ class CauseRecord(Record, frozen=True, kw_only=True):
     says: TextRecord
     """What is wrong, in one sentence."""
     in_the_way: bool = False
-    """Whether it is something beside the run: what holds the card, or a limit that is set. It goes before what the run asks for."""
+    """Whether it is something beside what the run asks for: who else holds the card, a limit that is set, memory that is held for nothing.
+    It is mended before the request is made smaller."""
     settled_by: list[SettledBy] = []
     """What tells whether it is this cause, where a log cannot; the first that is not known already counts."""
 

@@ -4,6 +4,7 @@ from typing import Annotated, Union
 
 from msgspec import Meta, Struct
 
+from oomdoctor.case.event import Resource
 from oomdoctor.knowledge.records.base import Id, Record, RecordKind, TextRecord
 from oomdoctor.knowledge.records.condition import Condition
 
@@ -17,6 +18,8 @@ class OperationRecord(Record, frozen=True, kw_only=True):
     id: Id
     title: TextRecord
     """A noun: what was being allocated."""
+    alone: bool = False
+    """Whether nothing else grows with the same settings: then the request must fit by itself, else the others become smaller with it."""
     general: bool = False
     """Whether it is what any pass through a model or any program has, so that an operation that is shown beside it counts."""
 
@@ -68,6 +71,8 @@ class RequestRecord(Record, frozen=True, kw_only=True):
     """Frameworks, or programs of messages; `any` is any that computes with PyTorch."""
     phases: list[str] = []
     """The phase of the failure must be one of these where it is known."""
+    memory: Resource | None = None
+    """Whose memory must have failed, where the same frames ask for that of a card or of the host."""
     signs: Annotated[list[RequestSign], Meta(min_length=1)]
     """Any one of these is enough."""
     grows_with: dict[str, float] = {}
@@ -109,6 +114,7 @@ class RequestCore(Struct, frozen=True):
     id: str
     programs: list[str]
     phases: list[str]
+    memory: Resource | None
     signs: list[SignCore]
     general: bool
 
