@@ -37,8 +37,8 @@ _ALWAYS_SET = frozenset(("micro_batch", "sequence_length", "max_model_len", "max
 """Settings that have a value in every run of a program that knows them, so that there is one to go down from."""
 _LEAST = "1"
 _LOWER = Text("lower than now", "比现在调低")
-_ELSEWHERE = "auto"
-"""DeepSpeed's word for a value that the framework above it sets."""
+_ELSEWHERE, _WITH_ELSEWHERE = "auto", ("deepspeed", "accelerate")
+"""DeepSpeed's word, in its own file and in that of accelerate, for a value that the framework above it sets."""
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
@@ -171,7 +171,7 @@ def _given(row: SettingRecord, config: ConfigInForce) -> WrittenSetting | None:
 def _change(
     row: SettingRecord, old: _Old, facts: Mapping[str, Fact], config: ConfigInForce, values: Mapping[str, float]
 ) -> SettingChange | None:
-    if _plain(old.value) == _ELSEWHERE:
+    if _plain(old.value) == _ELSEWHERE and row.framework in _WITH_ELSEWHERE:
         return None
     value = values.get(row.sets or "") if row.means is None and not row.values else None
     if value is not None:
