@@ -27,7 +27,8 @@ _NUMBERED = re.compile(r"\.gpu\.\d{1,3}\.")
 _GROUP = re.compile(r"\(\?P<(\w+)>")
 
 DERIVED: Final = frozenset({
-    "allocated_share", "cache_covers_request", "equal_neighbours", "first_rank_over_others", "fitting_length", "free_and_neither_cover_request",
+    "allocated_share", "cache_covers_request", "equal_neighbours", "first_rank_over_others", "fitting_length",
+    "free_and_neither_cover_request",
     "free_and_unallocated_cover_request", "free_covers_request", "higher_share", "host_limit_bytes", "host_used_bytes",
     "kv_needed_times", "largest_process_share", "lower_share", "neither_bytes", "neither_share", "other_processes_bytes",
     "other_processes_count", "other_share", "over_series", "request_as_product", "request_kind", "request_share", "share",
