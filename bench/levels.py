@@ -24,7 +24,7 @@ _STEPS = (0.6, 0.3, 0.15)
 _PULL = 0.5
 """What a level has to gain, in logarithms of odds squared, to leave its place: few reports tell little of a level."""
 
-_TITLES = "| left out, levels | reports | first | in three | knowable, first | knowable, in three | hidden, claimed | certain right | likely right |"
+_TITLES = "| left out, levels | reports | first | in three | knowable, first | in three | hidden, claimed | certain right | likely right |"
 
 Levels = Mapping[tuple[str, str], float]
 """(`problem` or `evidence`, name of the level) -> its number."""
@@ -45,8 +45,7 @@ def main() -> None:
     }
     places = {key: place for key, value in used.items() if (place := _place(key, value)) is not None}
     print(_TITLES)
-    print("|---" * _TITLES.count(" | ") + "|---|")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("|---" * (_TITLES.count("|") - 1) + "|")
     for left_out, cases in reports.items():
         others = [case for name, listed in reports.items() if name != left_out for case in listed] + situations
         chosen = _chosen(others, used, places, in_use)
