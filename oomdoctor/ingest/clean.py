@@ -57,6 +57,8 @@ _WRAPPED = 60
 _WIDEST_TERMINAL = 400
 _CUTS = 2
 """One widest line is chance."""
+_LONG_RUN = 3
+"""So many lines in a row that reach the edge are one."""
 _SEVERAL = 2
 """So many lines show what stands before each."""
 _SWALLOWED = 2
@@ -322,11 +324,9 @@ def _rejoin(lines: list[Line]) -> list[str] | None:
     """Return the lines with those joined that a terminal cut at its edge; None where none were."""
     edge = max((line.columns for line in lines), default=0)
     cut = [_fills(line, edge) and after.bare and not _begins(line.text, after.text) for line, after in zip(lines, lines[1:])]
-    # One widest line is chance; two in a row that reach the edge are a long line that a terminal cut there, and so are
-    # two that a launcher's prefix begins, with lines behind them that have none. Else a line has to break off in its middle.
-    in_a_row = any(first and second for first, second in zip(cut, cut[1:]))
-    if not in_a_row and sum(is_cut and not line.bare for line, is_cut in zip(lines, cut)) < _CUTS:
-        cut = [is_cut and _is_torn(line, after, edge) for line, after, is_cut in zip(lines, lines[1:], cut)]
+    # Two that a launcher's prefix begins, with lines behind them that have none, were cut.
+    if sum(is_cut and not line.bare for line, is_cut in zip(lines, cut)) < _CUTS:
+        cut = _without_chance(lines, cut, edge)
     widths = [line.columns for line, is_cut in zip(lines, cut) if is_cut]
     if not widths:
         return None
@@ -334,8 +334,23 @@ def _rejoin(lines: list[Line]) -> list[str] | None:
     return [line.text + (" " * (usual - line.columns) if is_cut else "\n") for line, is_cut in zip(lines, [*cut, False])]
 
 
-def _is_torn(line: Line, after: Line, edge: int) -> bool:
-    """Return whether the widest line breaks off in the middle of a sentence that the next one goes on with."""
-    if line.columns != edge or _OWN_LINE.match(after.text):
+def _without_chance(lines: list[Line], cut: list[bool], edge: int) -> list[bool]:
+    """Return which lines were cut, without those that may be wide by chance.
+
+    Several in a row that reach the edge are one long line; of fewer each has to break off in its middle.
+    """
+    out: list[bool] = []
+    for is_cut, numbers in itertools.groupby(range(len(cut)), lambda number: cut[number]):
+        run = list(numbers)
+        kept = is_cut and (
+            len(run) >= _LONG_RUN or all(_is_torn(lines[number], lines[number + 1], edge, alone=len(run) == 1) for number in run)
+        )
+        out += [kept] * len(run)
+    return out
+
+
+def _is_torn(line: Line, after: Line, edge: int, *, alone: bool) -> bool:
+    """Return whether a wide line (`alone`: the widest) breaks off in the middle of a sentence that the next one goes on with."""
+    if (alone and line.columns != edge) or _OWN_LINE.match(after.text):
         return False
     return re.search(r"[\w,:=(<\[/ -]$", line.text) is not None and re.match(r"[a-z0-9_.,;:)\]>/-]", after.text) is not None

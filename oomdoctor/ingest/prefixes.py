@@ -26,6 +26,7 @@ _PREFIXES = (
     r"[A-Z][a-z]{2}[ ]{1,2}\d{1,2}[ ](?P<time4>\d\d:\d\d:\d\d)[ ](?:(?:[\w.-]{1,64}[ ])?kernel:[ ]?"
     r"|[\w.-]{1,64}[ ](?=[\w./@-]{1,60}\[\d{1,8}\]:[ ]))",
     r"\[\d{2,8}\][ ](?=\[)",
+    r"\d{1,8}:[A-Z][ ]\d\d[ ][A-Z][a-z]{2}[ ]\d{4}[ ]\d\d:\d\d:\d\d\.\d{3}[ ][.*#-][ ]",  # Redis
     r"\[\d{4}-\d\d-\d\d,[ ]\d\d:\d\d:\d\d[ ][A-Z]{3,4}\][ ]"
     r"(?:\{(?:subprocess|logging_mixin|pod_manager|process_utils|docker)\.py:\d{1,6}\}[ ]INFO[ ]-[ ])?",
     r"\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\][ ]",

@@ -126,6 +126,8 @@ def _is_supposed(line: TaggedLine, first: int, start: int) -> bool:
     stated = {tag.first for tag in line.of(("supposes-nothing",))}
     if any(tag.first not in stated and not _is_a_month(line, tag) for tag in line.within(("supposes",), first, start)):
         return True
+    if any(line.within(("explains",), first, start)):
+        return True
     head = next(iter(line.of(("headed",))), None)
     return (
         head is not None

@@ -97,14 +97,23 @@ def test_lines_that_a_terminal_cut_are_joined_in_a_second_reading() -> None:
     assert not any(flow.joints for flow in split_flows(raw, 0, rejoin=False))
 
 
-@pytest.mark.parametrize(("lost", "joined"), [
-    pytest.param(0, True, id="a cut in a word"), pytest.param(1, True, id="a blank at the edge"), pytest.param(2, True, id="two blanks at the edge"),
-    pytest.param(3, False, id="a line that ended before the edge"),
+@pytest.mark.parametrize(("lost", "joint"), [
+    pytest.param(0, "", id="a cut in a word"),
+    pytest.param(1, " ", id="a blank at the edge"),
+    pytest.param(2, "  ", id="two blanks at the edge"),
+    pytest.param(3, "\n", id="a line that ended before the edge"),
 ])  # fmt: skip
-def test_blanks_that_were_lost_at_the_edge_come_back(lost: int, joined: bool) -> None:
-    first, second, third = "a" * (80 - lost), "b" * 80, "The rest"
+def test_blanks_that_were_lost_at_the_edge_come_back(lost: int, joint: str) -> None:
+    first, second, third = "a" * (80 - lost), "b" * 80, "the rest"
     rejoined = [flow.text for flow in split_flows(f"{first}\n{second}\n{third}".encode(), 0) if flow.joints]
-    assert rejoined == ([f"{first}{' ' * lost}{second}{third}\n"] if joined else [])
+    assert rejoined == [f"{first}{joint}{second}{third}\n"]
+
+
+def test_two_wide_lines_that_begin_like_others_stay_apart() -> None:
+    raw = "\n".join(
+        f"Memory of rank {rank}: 41.20 GiB of 79.10 GiB in use by PyTorch{'.' * width}" for rank, width in ((1, 9), (2, 9), (3, 2))
+    )
+    assert not any(flow.joints for flow in split_flows(raw.encode(), 0))
 
 
 @pytest.mark.parametrize(("before", "after", "joined"), [
