@@ -110,7 +110,7 @@ def _advised(
         return finding
     # A likely finding knows more of the run than what any program with such a frame has in common.
     is_told = finding.confidence is not Certainty.POSSIBLE and request is not None and request.is_of_any_program
-    before = len(problem.fixes) if is_told else _BEFORE_KNOBS if _is_mended_first(pack, problem) else 0
+    before = len(problem.fixes) if is_told else _BEFORE_KNOBS if _is_in_the_way(pack, problem) else 0
     names = _in_order(problem, request, before)
     advised = advice(pack, problem, known, training, names, request, useless)
     return replace(finding, fixes=advised.fixes, already=advised.already, not_this=advised.not_this)
@@ -127,10 +127,10 @@ def _in_order(problem: ProblemRecord, request: KnownRequest | None, before: int)
     return list(dict.fromkeys([*problem.fixes[:before], *knobs, *problem.fixes]))
 
 
-def _is_mended_first(pack: Pack, problem: ProblemRecord) -> bool:
+def _is_in_the_way(pack: Pack, problem: ProblemRecord) -> bool:
     """Return whether a problem is something else on the card or a limit that is set, which goes before what the request grows with."""
     cause = None if problem.cause is None else pack.record(CAUSES, problem.cause)
-    return cause is not None and cause.mended_first
+    return cause is not None and cause.in_the_way
 
 
 def advice(

@@ -96,7 +96,7 @@ class CauseRecord(Record, frozen=True, kw_only=True):
     id: Id
     says: TextRecord
     """What is wrong, in one sentence."""
-    mended_first: bool = False
+    in_the_way: bool = False
     """Whether it is something beside what the run asks for: who else holds the card, a limit that is set, memory that is held for nothing.
     It is mended before the request is made smaller."""
     settled_by: list[SettledBy] = []
