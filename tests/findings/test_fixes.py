@@ -455,6 +455,9 @@ def numbers(version: str | None) -> tuple[int, ...]:
 NOT_IN_TABLES = {
     ("deepspeed", "activation_checkpointing.cpu_checkpointing"),  # its own dict, read apart from the config models
     ("llamafactory", "FORCE_TORCHRUN"),  # a variable of its launcher
+    ("sglang", "SGLANG_ENABLE_LOGITS_PROCESSER_CHUNK"),  # variables of servers, which are no options
+    ("sglang", "SGLANG_LOGITS_PROCESSER_CHUNK_SIZE"),
+    ("vllm", "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS"),
     ("transformers", "accelerator_config.gradient_accumulation_kwargs.sync_each_batch"),  # of accelerate, in a dict that it is handed
 }
 TABLED = ("transformers", "llamafactory", "trl", "axolotl", "ms-swift", "deepspeed", "accelerate", "vllm", "sglang")

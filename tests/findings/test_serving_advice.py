@@ -37,10 +37,10 @@ SITUATIONS = [
     Situation("a cache for one request: the length that the log itself estimates", "ValueError: To serve at least one request with the models's max seq len (65536), "
               "(9.00 GiB KV cache is needed, which is larger than the available KV cache memory (5.31 GiB). Based on the available memory, the estimated maximum "
               "model length is 38656. Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine.\n",
-              "kv-cache-too-small", "shorter-sequences", "--max-model-len 38656"),
+              "kv-cache-too-small", "shorter-context", "--max-model-len 38656"),
     Situation("a cache for one request: the tokens that it holds", "ValueError: The model's max seq len (131072) is larger than the maximum number of tokens that can "
               "be stored in KV cache (22064). Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine.\n",
-              "kv-cache-too-small", "shorter-sequences", "--max-model-len 22016"),
+              "kv-cache-too-small", "shorter-context", "--max-model-len 22016"),
     Situation("not one block: a little more than the default", VLLM + "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when "
               "initializing the engine.\n", "kv-cache-too-small", "raise-serving-share", "--gpu-memory-utilization 0.95"),
     Situation("graphs after the cache: the share falls by what was lacking", VLLM + "non-default args: {'model': 'models/demo', 'gpu_memory_utilization': 0.95}\n" + CAPTURE +
@@ -52,22 +52,22 @@ SITUATIONS = [
               "server-start-out-of-memory", "lower-serving-share", "--mem-fraction-static 0.87"),
     Situation("SGLang's graphs beside large weights: never below what they need", ARGUMENTS.format(share="0.95") + LOADED.format(weights="71.00") +
               "Exception: Capture cuda graph failed: CUDA out of memory. Tried to allocate 6.00 GiB. GPU 0 has a total capacity of 79.25 GiB of which 600.00 MiB is free.\n",
-              "server-start-out-of-memory", "fewer-graphs", "--cuda-graph-max-bs 16"),
+              "server-start-out-of-memory", "smaller-graphs", "--cuda-graph-max-bs 16"),
     Situation("the sampler's trial: half of the requests that the message names", VLLM + "RuntimeError: CUDA out of memory occurred when warming up sampler with 1024 "
               "dummy requests. Please try lowering `max_num_seqs` or `gpu_memory_utilization` when initializing the engine.\n",
-              "server-start-out-of-memory", "fewer-requests", "--max-num-seqs 512"),
+              "server-start-out-of-memory", "fewer-slots", "--max-num-seqs 512"),
     Situation("SGLang takes requests back: more cache, not the allocator", ARGUMENTS.format(share="0.85") + "[2026-03-02 11:01:13 TP0] KV cache pool is full. Retract requests. "
               "#retracted_reqs: 12, #new_token_ratio: 0.6121 -> 1.0000\n", "requests-preempted", "raise-serving-share", "--mem-fraction-static 0.9"),
     Situation("vLLM puts requests back", VLLM + "WARNING 03-02 10:11:12 scheduler.py:1754] Sequence group 87 is preempted by PreemptionMode.RECOMPUTE mode because there is not "
               "enough KV cache space. This can affect the end-to-end performance. Increase gpu_memory_utilization or tensor_parallel_size to provide more KV cache memory. "
               "total_num_cumulative_preemption=51\n", "requests-preempted", "raise-serving-share", "--gpu-memory-utilization 0.95"),
     Situation("the prefill budget of Text Generation Inference is halved", "RuntimeError: Not enough memory to handle 6000 prefill tokens. You need to decrease "
-              "`--max-batch-prefill-tokens`\n", "token-budget-does-not-fit", "smaller-token-budget", "--max-batch-prefill-tokens 3000"),
+              "`--max-batch-prefill-tokens`\n", "token-budget-does-not-fit", "smaller-token-budget", "--max-batch-prefill-tokens 2816"),
     Situation("a quantised model that accelerate sent to the CPU", "ValueError: Some modules are dispatched on the CPU or the disk. Make sure you have enough GPU RAM to fit "
               "the quantized model.\n", "quantised-model-spills-to-the-cpu", "list-gpu-processes"),
     Situation("layers of llama.cpp do not fit", "llama_model_load: error loading model: unable to allocate CUDA0 buffer\n", "layers-do-not-fit", "part-of-model-in-host-memory",
               "-ngl fewer layers"),
-    Situation("the context of llama.cpp does not fit", "llama_kv_cache_init: failed to allocate buffer for kv cache\n", "context-buffers-do-not-fit", "serving-memory", "-c"),
+    Situation("the context of llama.cpp does not fit", "llama_kv_cache_init: failed to allocate buffer for kv cache\n", "context-buffers-do-not-fit", "shorter-context", "-c"),
 ]  # fmt: skip
 
 
