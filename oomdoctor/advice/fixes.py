@@ -12,6 +12,7 @@ from oomdoctor.advice.request_step import FittedValue, fitted_values, rows_that_
 from oomdoctor.advice.savings import freed, missing
 from oomdoctor.advice.settings import SettingChange, config_of, setting_changes
 from oomdoctor.case.diagnosis import Finding, Fix, MeasuredSaving, NotThis
+from oomdoctor.case.event import Certainty
 from oomdoctor.case.request import FailingRequest
 from oomdoctor.case.settings import ProposedSetting, RunConfig
 from oomdoctor.case.text import Text
@@ -20,7 +21,7 @@ from oomdoctor.findings.template import fill_template
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.fix import FixRecord, FreesRecord, NotThisRecord, SettingRecord
 from oomdoctor.knowledge.records.problem import CAUSES, ProblemRecord
-from oomdoctor.knowledge.records.request import OPERATIONS, REQUESTS
+from oomdoctor.knowledge.records.request import ANY, OPERATIONS, REQUESTS
 from oomdoctor.versions import within
 
 _HARM = {"none": 0.0, "slower": 1.0, "effort": 1.0, "quality": 2.0, "hardware": 4.0}
@@ -56,6 +57,8 @@ class KnownRequest(Struct, frozen=True):
     knobs: Sequence[str]
     is_alone: bool = False
     """Whether nothing else grows with the same settings."""
+    is_of_any_program: bool = False
+    """Whether nothing but PyTorch shows it."""
 
 
 class _RankedFix(Struct, frozen=True):
@@ -75,8 +78,10 @@ def with_advice(
     Where the request that failed is known, what changes it stands first in the first finding.
     """
     record = None if request is None or request.id is None else pack.record(REQUESTS, request.id)
-    first = None if request is None or record is None else KnownRequest(request, record.knobs, _is_alone(pack, record.operation))
     useless = () if record is None else record.does_not_help
+    first = None
+    if request is not None and record is not None:
+        first = KnownRequest(request, record.knobs, _is_alone(pack, record.operation), ANY in record.programs)
     return tuple(
         _advised(finding, pack, known, training, first if number == 0 else None, useless) for number, finding in enumerate(findings)
     )
@@ -103,7 +108,10 @@ def _advised(
     problem = pack.problem(finding.id)
     if problem is None:
         return finding
-    names = _in_order(problem, request, knobs_wait=_is_in_the_way(pack, problem))
+    # A likely finding knows more of the run than what any program with such a frame has in common.
+    is_told = finding.confidence is not Certainty.POSSIBLE and request is not None and request.is_of_any_program
+    before = len(problem.fixes) if is_told else _BEFORE_KNOBS if _is_in_the_way(pack, problem) else 0
+    names = _in_order(problem, request, before)
     advised = advice(pack, problem, known, training, names, request, useless)
     return replace(finding, fixes=advised.fixes, already=advised.already, not_this=advised.not_this)
 
@@ -113,11 +121,10 @@ def _is_alone(pack: Pack, name: str) -> bool:
     return operation is not None and operation.alone
 
 
-def _in_order(problem: ProblemRecord, request: KnownRequest | None, *, knobs_wait: bool) -> list[str]:
-    """Return the fixes of a problem and what changes the request, in the order in which to try them."""
+def _in_order(problem: ProblemRecord, request: KnownRequest | None, before: int) -> list[str]:
+    """Return what changes the request behind the first fixes of a problem, so many as go `before`."""
     knobs = () if request is None else request.knobs
-    before = problem.fixes[:_BEFORE_KNOBS] if knobs_wait else ()
-    return list(dict.fromkeys([*before, *knobs, *problem.fixes]))
+    return list(dict.fromkeys([*problem.fixes[:before], *knobs, *problem.fixes]))
 
 
 def _is_in_the_way(pack: Pack, problem: ProblemRecord) -> bool:

@@ -50,7 +50,7 @@ def test_the_contract() -> None:
     assert root["fields"]["other_processes"] == [{"pid": 4711, "used_bytes": int(1.25 * (1 << 30))}]
     assert report["findings"][0]["fixes"][0]["settings"][0] == {
         "framework": "llamafactory", "file": "sft.yaml", "line": None,
-        "key": "per_device_train_batch_size", "from": "4", "to": "2", "note": None,
+        "key": "per_device_train_batch_size", "from": "4", "to": "2", "note": None, "direction": None,
     }  # fmt: skip
     assert report["training"] == {"bf16": "true", "batch_size": 4}
 
