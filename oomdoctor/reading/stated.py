@@ -104,7 +104,6 @@ class _Sentence(Struct, frozen=True):
             or any(map(_ENDS.search, (self.line[self.refusal.end :], *self.after[:1])))
         )
 
-
     @property
     def _is_reported(self) -> bool:
         """Whether a line is what `perror` prints, a program and that it got no memory, or says that something was ended for taking too much."""
