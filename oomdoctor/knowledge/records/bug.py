@@ -65,6 +65,11 @@ class BugRecord(Record, frozen=True, kw_only=True):
     examples: list[BugExample] = []
     near_misses: list[BugExample] = []
 
+    @property
+    def came_with_release(self) -> bool:
+        """Whether earlier and later releases than those that have it are known to be free of it."""
+        return all(span.startswith("==") or "," in span for span in self.versions)
+
 
 class BugFile(Record, frozen=True, kw_only=True):
     """A file rules/bugs/<program>.yaml."""
