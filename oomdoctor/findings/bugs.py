@@ -17,7 +17,7 @@ from oomdoctor.case.diagnosis import KnownBug
 from oomdoctor.case.event import Certainty, Event
 from oomdoctor.case.incident import Incident
 from oomdoctor.findings.conditions import KnownFacts, evaluate
-from oomdoctor.knowledge.records.bug import BugSign, ProgramBug, bug_signature
+from oomdoctor.knowledge.records.bug import BugSign, ProgramBug, bug_signature, name_signature
 from oomdoctor.knowledge.version_spans import is_affected, spans_text
 
 _MOST = 2
@@ -122,7 +122,7 @@ def _is_shown(bug: ProgramBug, sign: BugSign, number: int, signatures: Set[str],
 
 def _came_with_release(bug: ProgramBug, signatures: Set[str], seen: SeenCase) -> bool:
     """Return whether somebody says that another release fits, and the bug is of the memory that is short and came with a release."""
-    if _CHANGE not in signatures or not bug.bug.came_with_release or not _runs(bug, seen):
+    if _CHANGE not in signatures or not bug.bug.came_with_release or not _is_subject(bug, seen):
         return False
     kinds = _KINDS[bug.bug.memory]
     return seen.known.facts.get("incident.kind") in kinds if seen.failure is not None else bool(signatures & _REPORTED)
@@ -139,11 +139,16 @@ def _runs(bug: ProgramBug, seen: SeenCase) -> bool:
     )
 
 
+def _is_subject(bug: ProgramBug, seen: SeenCase) -> bool:
+    """Return whether the program runs, or somebody names it outside of a list of packages."""
+    return _runs(bug, seen) or any(event.signature == name_signature(bug.program) for event in seen.events)
+
+
 def _versions(bug: ProgramBug, seen: SeenCase) -> list[str]:
     """Return the versions of a program that a case states, each once, in their order."""
     stated = [event.fields[name] for event in seen.events for name in bug.facts if name in event.fields]
     listed = [seen.packages[name] for name in bug.packages if name in seen.packages]
-    if not stated and not listed and _runs(bug, seen):
+    if not stated and not listed and _is_subject(bug, seen):
         stated = [event.fields[_BARE_RELEASE] for event in seen.events if _BARE_RELEASE in event.fields]
     return list(dict.fromkeys(map(str, stated or listed)))
 

@@ -116,6 +116,11 @@ def version_field(program: str) -> str:
     return f"{program.replace('-', '_').replace('.', '_')}_release"
 
 
+def name_signature(program: str) -> str:
+    """Return the id of the signature that finds the name of a program in what a reporter writes."""
+    return f"name-of-{program}"
+
+
 def other_version_field(program: str) -> str:
     """Return the field that holds a second version on the same line."""
     return f"{version_field(program)}_too"
