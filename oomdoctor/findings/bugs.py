@@ -122,21 +122,35 @@ def _is_shown(bug: ProgramBug, sign: BugSign, number: int, signatures: Set[str],
 
 def _came_with_release(bug: ProgramBug, signatures: Set[str], seen: SeenCase) -> bool:
     """Return whether somebody says that another release fits, and the bug is of the memory that is short and came with a release."""
-    if _CHANGE not in signatures or not bug.bug.came_with_release or not _is_subject(bug, seen):
+    if _CHANGE not in signatures or not bug.bug.came_with_release or not _was_changed(bug, seen):
         return False
     kinds = _KINDS[bug.bug.memory]
     return seen.known.facts.get("incident.kind") in kinds if seen.failure is not None else bool(signatures & _REPORTED)
 
 
+def _was_changed(bug: ProgramBug, seen: SeenCase) -> bool:
+    """Return whether the program is the one that ran, or stands on a line that compares releases; another one's release may have changed."""
+    changes = {(event.place.source, event.place.line) for event in seen.events if event.signature == _CHANGE}
+    return _is_framework(bug, seen) or any(
+        (event.place.source, event.place.line) in changes
+        for event in seen.events
+        if event.signature == name_signature(bug.program) or any(name in event.fields for name in bug.facts)
+    )
+
+
 def _runs(bug: ProgramBug, seen: SeenCase) -> bool:
     """Return whether the program is what ran: named as such, in the frames of the failure, or by a version that is no row of a list."""
-    frameworks = {seen.known.facts.get("log.framework"), *(event.fields.get(_RUNS) for event in seen.events)}
     traceback = _traceback(seen.failure)
     return (
-        any(name in frameworks for name in bug.runs)
+        _is_framework(bug, seen)
         or any(f"/{folder}/" in traceback for folder in bug.folders)
         or any(name in event.fields and "==" not in event.text for event in seen.events for name in bug.facts)
     )
+
+
+def _is_framework(bug: ProgramBug, seen: SeenCase) -> bool:
+    frameworks = {seen.known.facts.get("log.framework"), *(event.fields.get(_RUNS) for event in seen.events)}
+    return any(name in frameworks for name in bug.runs)
 
 
 def _is_subject(bug: ProgramBug, seen: SeenCase) -> bool:

@@ -23,8 +23,8 @@ _RARE_NAME = 6
 _BEFORE = r"(?<![\w.])"
 _AFTER = r"(?=[\s,;:)\]|\"'`_/]|[^\x00-\x7f]|\.\s|\.$|$)"
 _FIRST_NUMBERS = re.compile(r"[\d.]{1,8}$")
-_FILLER = r"(?:[ :=]{0,2}(?:to |from )?(?:version|release|update)\b)?[ :=]{0,2}"
-"""What may stand between the name of a program and its version."""
+_FILLER = r"(?:[ :=]{0,2}(?:to |from )?(?:[vV]ersion|release|update)\b(?:\n{1,2}(?=v?\d))?)?[ :=]{0,2}"
+"""What may stand between the name of a program and its version; in the form of an issue the version stands below its heading."""
 _LISTED = r"(?:v?\d{1,3}\.\d{1,3}[\w.]{0,12}(?:,|,? &|,? and) {0,3}){0,3}"
 """Releases before the last of a list: `4.37.2, 4.38.2 & 4.39.3`."""
 _WORKS = r"(?![^\n]{0,3}\b(?:works?|is fine|was fine|is OK|was OK|does not|doesn't|did not|didn't)\b)"
