@@ -1,9 +1,9 @@
 """Which known bugs of releases a case shows: the symptom and the version must both fit.
 
-Symptom: a line that the program prints or a reporter writes, frames of the failure, or facts of the case; where a reporter says that another
-release fits, a bug that came with a release needs no more than the kind of memory. Version: what banners, lists of packages and reports
-state, and for a program that is known to run the release that a reporter names without it (`OOM in 0.8.3`). A symptom of facts alone counts
-only where the program itself is known to run; a list of packages says what is installed, not what failed.
+Symptom: a line that the program prints or a reporter writes, frames of the failure, or facts of the case; where a reporter says that
+another release fits, a bug that came with a release needs no more than the kind of memory. Version: what banners, lists of packages and
+reports state, and for a program that is known to run the release that a reporter names without it (`OOM in 0.8.3`). A symptom of facts
+alone counts only where the program itself is known to run; a list of packages says what is installed, not what failed.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _came_with_release(bug: ProgramBug, signatures: Set[str], seen: SeenCase) ->
 
 
 def _was_changed(bug: ProgramBug, seen: SeenCase) -> bool:
-    """Return whether the program is the one that ran, or stands on a line that compares releases; another one's release may have changed."""
+    """Return whether the program is the one that ran, or stands on a line that compares releases, not beside another one."""
     changes = {(event.place.source, event.place.line) for event in seen.events if event.signature == _CHANGE}
     return _is_framework(bug, seen) or any(
         (event.place.source, event.place.line) in changes
