@@ -3,7 +3,8 @@
     causes.py CORPUS [CORPUS ...] [--aliases FILE] [--folds 10]
 
 A corpus is a folder of NAME.log with NAME.json: `root_cause`, `confirmed`, `memory_failure`, `source` (the thread), and in
-`context` `knowable_from_log`. `--aliases` maps other names of causes to ours, as {"causes": {ours: [others]}}.
+`context` `knowable_from_log`; what is only `inferred` (`label_basis`) is left out. `--aliases` maps
+other names of causes to ours, as {"causes": {ours: [others]}}.
 The situations of tests/situations take part in the fits, and are not scored.
 
 Two sets of weights are scored. `in use`: the levels that rules/ names (oomdoctor/knowledge/records/odds.py). `left out`: for each fold the
@@ -79,18 +80,31 @@ def _aliases(path: Path | None) -> dict[str, str]:
     return {alias: name for name, listed in table.items() for alias in (name, *listed)}
 
 
-def _reports(folders: Sequence[Path], aliases: Mapping[str, str], pack: Pack) -> Iterator[Case]:
+def _reports(folders: Sequence[Path], aliases: Mapping[str, str], pack: Pack, numbers: range = range(1 << 20)) -> Iterator[Case]:
+    """Yield the reports of some folders whose cause is confirmed; `numbers`: with which their names may begin, if with any."""
     for folder in folders:
         for path in sorted(folder.glob("*.json")):
+            number = path.stem.partition("-")[0]
+            if number.isdigit() and int(number) not in numbers:
+                continue
             label = json.loads(path.read_text(encoding="utf-8"))
             log = path.with_suffix(".log")
             cause = label.get("root_cause")
-            if not log.exists() or not cause or not label.get("confirmed") or not label.get("memory_failure"):
+            if not log.exists() or not cause or not label.get("confirmed") or label.get("label_basis") == "inferred":
+                continue
+            if not label.get("memory_failure"):
                 continue
             known = _known([str(log)], pack)
             if known is not None:
                 knowable = label.get("context", {}).get("knowable_from_log")
-                yield _case(str(label.get("source", path.stem)), aliases.get(cause, cause), knowable, known, pack, scored=True)
+                yield _case(str(label.get("source", path.stem)), _ours(cause, aliases, pack), knowable, known, pack, scored=True)
+
+
+def _ours(cause: str, aliases: Mapping[str, str], pack: Pack) -> str:
+    """Return the name that the rules have for a cause, whatever name the label has for it."""
+    name = aliases.get(cause, cause)
+    ours = {core.cause for core in pack.problems if core.cause is not None}
+    return name if name in ours else next((own for own in sorted(ours) if aliases.get(own, own) == name), name)
 
 
 def _situations(pack: Pack) -> Iterator[Case]:

@@ -12,18 +12,18 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 RECIPES = re.findall(r"^<!-- recipe -->\n```sh\n(.*?)^```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.M | re.S)
 SAID = {
-    "a message is recognised": ["1 signature tested, 0 complaints", "GPU memory ran out: 2.00 GiB were asked for"],
+    "a message is recognised": ["1 signature tested, 0 complaints", "GPU memory ran out: 2.00 GiB asked"],
     "a word means what it is said to mean": ["Most likely the host ran out of memory (RAM)"],
     "a problem is explained": [
         "1 problem tested, 0 complaints",
-        "The quota of the farm is used up (likely)",
+        "Why (likely): the quota of the farm is used up",
         "problem · device · gpufarm-quota",
     ],
-    "a fix is proposed": ["1 problem, 1 fix tested, 0 complaints", "Raise the quota.", "quota.memory"],
+    "a fix is proposed": ["1 problem, 1 fix tested, 0 complaints", "quota.memory", "(raise the quota"],
     "a known bug is named": [
         "2 signatures, 1 bug tested, 0 complaints",
         "Known bug of gpufarm 1.2.0",
-        "Upgrade gpufarm to 1.3.0 or later.",
+        "Upgrade gpufarm to 1.3.0 or later",
         "memory bug of gpufarm",
     ],
     "a framework is read and checked": ["1 framework tested, 0 complaints", "`farm_length` is near", "The run needs"],

@@ -88,7 +88,7 @@ def test_where_one_run_failed_it_is_told_in_full(tmp_path: Path) -> None:
     assert [line.name for line in diagnosis.case.runs] == ["attempt_0", "attempt_1"]
     assert diagnosis.case.verdict.certainty.value == "certain" and diagnosis.findings
     text = markdown(compose(diagnosis, Wording("en"), "0"))
-    assert "no failure found" in text and "What to do next" in text
+    assert "no failure found" in text and "Do this" in text
 
 
 def test_runs_that_all_went_well_are_no_table(tmp_path: Path) -> None:

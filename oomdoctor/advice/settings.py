@@ -261,7 +261,7 @@ def _raised(row: SettingRecord, facts: Mapping[str, Fact]) -> str:
     if not sizes:
         return row.to
     if row.unit is None:
-        return _digits(round(max(sizes) * row.by, 2))
+        return _digits(round(max(sizes) * row.by, 4))
     size = max(sizes) * row.by / GIB
     step = next((step for least, step in _STEPS if size > least), _SMALLEST_STEP)
     return _in_unit(int(-(-size // step) * step * GIB), row.unit)

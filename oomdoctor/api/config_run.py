@@ -35,6 +35,8 @@ from oomdoctor.planning.plan_writer import PlanWriter
 from oomdoctor.planning.told.smallest_plan import PLAN
 from oomdoctor.setups.programs.installed import as_installed, installed_facts
 
+_STEPS = 3
+"""Fixes that a report shows."""
 _SHOWN = 5
 """Plans that `oomdoctor plan` shows; theirs are the numbers that --plan takes."""
 
@@ -53,6 +55,7 @@ class ConfigRun:
         folder: str | None,
         gpu: str | None,
         facts: Mapping[str, Fact] | None = None,
+        diagnosis: Diagnosis | None = None,
     ) -> None:
         self._pack, self._folder = pack, folder
         self._targets = EditTargets(read_configs(configs)[0], pack)
@@ -63,7 +66,7 @@ class ConfigRun:
         moment = last_modified(list(logs)) if logs else None
         versions = {path: version_at(path, moment) for path in self.files}
         self._older = {path: read_file(version) or b"" for path, version in versions.items() if version != path}
-        self._diagnosis = _diagnosis(logs, configs, versions, pack) if logs else None
+        self._diagnosis = _diagnosis(logs, configs, versions, pack) if logs else diagnosis
         self._facts: dict[str, Fact] = dict(facts or {}) if self._diagnosis is None else dict(self._diagnosis.case.facts)
         card = card_named(gpu) if gpu is not None else None
         if card is not None:
@@ -128,7 +131,7 @@ class ConfigRun:
     def _is_told(self) -> bool:
         """Return whether the log tells the run and its card, and the memory model sees why it did not fit."""
         case = None if self._diagnosis is None else self._diagnosis.case
-        if case is not None and case.served is not None:
+        if case is not None and case.served is not None and case.incidents:
             return case.served.total_is_known and case.served.served.starts != "yes"
         expected = None if case is None else case.estimate
         return expected is not None and expected.is_told and expected.budget is not None and expected.fits != "yes"
@@ -154,6 +157,21 @@ class ConfigRun:
         """Return the files without what is wrong in them: a misspelt key says nothing of a run until it is spelt right."""
         safe = [correction for correction in self._corrections() if correction.safe]
         return {**self.files, **apply_proposals(self.files, safe, self._issues, read_file).files}
+
+
+def written_fixes(diagnosis: Diagnosis, configs: Sequence[str], pack: Pack) -> tuple[str, ...]:
+    """Return of the fixes that a report shows those that `fix --only` would write whole into these files, in their order."""
+    fixes = [fix for fix in unique_fixes(diagnosis.findings)[:_STEPS] if fix.settings]
+    if not fixes:
+        return ()
+    try:
+        run = ConfigRun((), configs, pack, None, None, diagnosis=diagnosis)
+        plans = run.plans(None, None, None, None) if any(fix.id == PLAN for fix in fixes) else None
+    except UsageError:
+        return ()
+    proposals = {proposal.id: proposal for proposal in run.proposals(plans, None).all()}
+    steps = ((fix.id, run.applied([proposals[fix.id]]).steps) for fix in fixes if fix.id in proposals)
+    return tuple(name for name, made in steps if all((step.made or step.created) and not step.left for step in made))
 
 
 def config_request(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from oomdoctor.api.inputs import Machine, Path, Paths, machine_source, path_list, path_text
 from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.case.diagnosis import Diagnosis
@@ -79,7 +81,12 @@ def diagnose(
         measured=None if beside is None else beside.facts,
         stated=None if beside is None else beside.stated,
     )
-    return diagnosis if beside is None else beside.added_to(diagnosis)
+    diagnosis = diagnosis if beside is None else beside.added_to(diagnosis)
+    if not path_list(config) or text is not None:
+        return diagnosis
+    from oomdoctor.api.config_run import written_fixes  # noqa: PLC0415 - the writers are for those who give files
+
+    return replace(diagnosis, written=written_fixes(diagnosis, path_list(config), pack))
 
 
 def diagnose_folder(

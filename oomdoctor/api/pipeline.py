@@ -16,6 +16,7 @@ from oomdoctor.case.diagnosis import Diagnosis, Finding
 from oomdoctor.case.event import Event, Kind, Value
 from oomdoctor.case.gap import Gap
 from oomdoctor.case.incident import Incident
+from oomdoctor.case.server_ledger import ServerLedger
 from oomdoctor.case.settings import RunConfig
 from oomdoctor.case.text import Text
 from oomdoctor.comparing.run_lines import diagnose_each, story_of
@@ -27,11 +28,13 @@ from oomdoctor.findings.engine import evidence_seen, findings
 from oomdoctor.findings.facts import facts, log_facts
 from oomdoctor.findings.failing_request import failing_request
 from oomdoctor.findings.failure_step import failure_step
+from oomdoctor.findings.fitting import fitting
 from oomdoctor.findings.host_memory import host_memory
 from oomdoctor.findings.ledger import ledger
 from oomdoctor.findings.measured import with_measured
 from oomdoctor.findings.open_cause import open_cause
 from oomdoctor.findings.platform import platform
+from oomdoctor.findings.server_ledger import first_card, ledger_of, server_ledgers
 from oomdoctor.findings.serving_share import default_share, serving_share
 from oomdoctor.findings.surroundings import FailureText, failure_text, surroundings
 from oomdoctor.findings.tensor_match import request_reading
@@ -42,6 +45,7 @@ from oomdoctor.judging.verdict import decide, verdict_of_a_part, verdict_of_told
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.machine.match_log import MachineSource, find_log_traces, lasting_facts, match_log, missing_log_facts
 from oomdoctor.parse.observer import ObservedFile, read_observed
+from oomdoctor.parse.options import options_in
 from oomdoctor.parse.prose import says_shortage
 from oomdoctor.parse.reading import Early, LogReader, Progress, SourceEvents, around
 from oomdoctor.parse.recogniser import Recogniser
@@ -53,6 +57,8 @@ if TYPE_CHECKING:
     from oomdoctor.planning.observed.server_expected_vs_observed import ServerExpectedVsObserved
 
 _SAMPLES = 24
+_WITH_OPTIONS = 4
+"""Logs that are searched for options; those of other ranks have the same."""
 _OWN_BARS = ("model-load", "data-loading", "evaluation", "generation")
 """Phases whose bars count no training steps, often without a name."""
 _ON_THE_CARD = (Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM)
@@ -138,18 +144,19 @@ def _diagnosis(
     settings, unread = _settings(config, version, events, log, pack, [LogStart(read.source.name, read.first) for read in reads], running)
     values = {**log, **(settings.facts() if settings is not None else {})}
     log = {**log, **judged.facts}
-    failures = tuple(_with_surroundings(_with_figures(incident, events, values), by_source) for incident in judged.incidents)
+    ledgers = server_ledgers(events, pack.topics, _programs(recogniser, pack))
+    failures = tuple(_with_surroundings(_with_figures(incident, ledgers, values), by_source) for incident in judged.incidents)
     told = _told(decided, reads, settings, log, pack) if not failures or decided.reason == "unknown-memory-error" else None
     failures = () if told is not None else failures
     decided = verdict_of_told(decided, told, pack.lexicon)
     absent = tuple(Gap(what=name.name, why=name.reason) for name in missing)
     if any(name.is_log for name in missing) or not all(read.source.complete for read in reads):
         decided = verdict_of_a_part(decided)
-    server = _expected_server(failures, settings, log, values, pack)
+    server = _expected_server(failures, ledgers, decided, settings, log, values, pack)
     expected = _expected_run(failures, settings, log, values) if server is None else None
     read_facts = {**beside.facts, **facts(failures, decided, values), **measured}
     last_step = _last_step(failures, by_source)
-    all_facts = _all_facts(read_facts, failures, events, values, last_step, expected, server, recogniser, pack)
+    all_facts = _all_facts(read_facts, failures, events, ledgers, values, last_step, expected, server, recogniser, pack)
     text = _failure_text(failures, by_source)
     if text is not None:
         all_facts["incident.platform"] = platform(text.near)
@@ -170,11 +177,13 @@ def _diagnosis(
         incidents=failures,
         verdict=decided,
         facts=log,
+        options=_printed_options(reads) if failures else {},
         training=settings,
         environment=beside.environment,
         environment_note=beside.note,
         estimate=expected.expected if expected is not None else None,
         served=server.served_run if server is not None else None,
+        ledgers=ledgers,
         told=told,
         unread=sum(read.unread for read in reads),
         gaps=(*absent, *unread, *beside.gaps, *(gap for read in reads for gap in read.gaps)),
@@ -192,10 +201,17 @@ def _diagnosis(
     )
 
 
+def _printed_options(reads: Sequence[SourceEvents]) -> dict[str, str]:
+    """Return the options that the beginnings and ends of the first logs show."""
+    texts = (part for read in reads[:_WITH_OPTIONS] for part in (read.first, read.last if read.source.size > len(read.first) else b""))
+    return options_in("\n".join(text.decode("utf-8", "replace") for text in texts))
+
+
 def _all_facts(
     read: Mapping[str, Fact],
     failures: Sequence[Incident],
     events: Sequence[Event],
+    ledgers: Sequence[ServerLedger],
     values: Mapping[str, Fact],
     last_step: int | None,
     expected: RunExpectedVsObserved | None,
@@ -217,6 +233,7 @@ def _all_facts(
     if kind is Kind.DEVICE_OOM:
         own = server.served_run.expected.server.memory_fraction if server is not None else default_share(known, pack)
         known.update(serving_share(known, own))
+        known.update(fitting(failures[0].root, ledgers, known))
     if failures:
         known["incident.program"] = _programs(recogniser, pack)[failures[0].root.signature]
     return known
@@ -269,15 +286,24 @@ def _plan_first(
 
 
 def _expected_server(
-    failures: Sequence[Incident], settings: RunConfig | None, log: Mapping[str, Value], values: Mapping[str, Fact], pack: Pack
+    failures: Sequence[Incident],
+    ledgers: Sequence[ServerLedger],
+    decided: Verdict,
+    settings: RunConfig | None,
+    log: Mapping[str, Value],
+    values: Mapping[str, Fact],
+    pack: Pack,
 ) -> ServerExpectedVsObserved | None:
-    """Return what a server should have made of its card, where its memory failed and something tells the model."""
+    """Return what a server should have made of its card, where its memory failed or it printed it, and something tells the model."""
     serving = log.get("log.framework") in pack.names("servers") or (settings is not None and settings.settings.method == "serve")
-    if not failures or not serving or failures[0].kind not in _ON_THE_CARD or not any(name in values for name in _MODEL):
+    failed = bool(failures) and failures[0].kind in _ON_THE_CARD
+    started = not failures and bool(ledgers) and decided.memory_failure == "no"
+    if not serving or not (failed or started) or not any(name in values for name in _MODEL):
         return None
+    printed = ledger_of(failures[0].root, ledgers) if failed else first_card(ledgers)
     from oomdoctor.planning.observed.server_expected_vs_observed import server_expected_vs_observed  # noqa: PLC0415 - as above
 
-    return server_expected_vs_observed(settings, log, failures[0], pack)
+    return server_expected_vs_observed(settings, log, failures[0] if failed else None, printed, pack)
 
 
 def _run_machine(machine: MachineSource | None, events: Sequence[Event], log: Mapping[str, Value]) -> _RunMachine:
@@ -340,10 +366,10 @@ def _samples(events: Sequence[Event]) -> list[Event]:
     return samples
 
 
-def _with_figures(incident: Incident, events: Sequence[Event], settings: Mapping[str, Fact]) -> Incident:
+def _with_figures(incident: Incident, ledgers: Sequence[ServerLedger], settings: Mapping[str, Fact]) -> Incident:
     incident = replace(incident, root=with_measured(incident))
     figures = {**derived(incident.root), **request_reading(incident.root, settings)}
-    return replace(incident, derived=figures, ledger=ledger(incident.root, events))
+    return replace(incident, derived=figures, ledger=ledger(incident.root, ledgers))
 
 
 def _with_surroundings(incident: Incident, by_source: Mapping[str, SourceEvents]) -> Incident:

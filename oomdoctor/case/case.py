@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from oomdoctor.case.event import Certainty, Event, Kind, Value
 from oomdoctor.case.gap import Gap
 from oomdoctor.case.incident import Incident
+from oomdoctor.case.server_ledger import ServerLedger
 
 if TYPE_CHECKING:
     from oomdoctor.case.environment import Environment
@@ -103,6 +104,8 @@ class Case(Struct, frozen=True, kw_only=True):
     verdict: Verdict
     facts: Mapping[str, Value] = field(default_factory=dict)
     """What the log shows of the run's settings and machine, by name (`log.bf16`); where it is silent, what the environment says."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Options of commands and arguments that the logs print, known or not, as they are written."""
     training: RunConfig | None = None
     """The settings of the run, from its config files and its log."""
     environment: Environment | None = None
@@ -113,6 +116,8 @@ class Case(Struct, frozen=True, kw_only=True):
     """What the arithmetic says of the run; None where its model is not known."""
     served: ServedRun | None = None
     """What it says of a server, in place of `estimate`."""
+    ledgers: tuple[ServerLedger, ...] = ()
+    """What servers printed of the memory of each card while they started."""
     runs: tuple[RunLine, ...] = ()
     """The runs that were told apart; empty where what was given belongs to one. Then `incidents` are those of all of them."""
     told: Told | None = None

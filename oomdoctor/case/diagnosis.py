@@ -149,3 +149,5 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
     """What asked for the memory that was not there; None where no memory failed."""
     bugs: tuple[KnownBug, ...] = ()
     """The known bugs of releases that the case shows, the best match first."""
+    written: tuple[str, ...] = ()
+    """Of the first fixes those that `oomdoctor fix --only` writes whole into the configs that were given."""

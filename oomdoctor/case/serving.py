@@ -289,6 +289,11 @@ class Served(Struct, frozen=True, kw_only=True):
         return ByteRange(*(max(0, int(size / self.token)) for size in (self.cache.expected, self.cache.low, self.cache.high)))
 
     @property
+    def full_tokens(self) -> int:
+        """Tokens of requests of full length that the cache holds."""
+        return max(0, int(self.cache.expected / self.full_token)) if self.full_token else 0
+
+    @property
     def full_token(self) -> float:
         """Bytes of a token of a request of full length, on one card; where that length is not known, those of any token."""
         return self.request / self.server.length if self.request and self.server.length else self.token
@@ -311,6 +316,8 @@ class ServedRun(Struct, frozen=True, kw_only=True):
     expected: Served
     seen: Mapping[str, int]
     """What the log shows of the parts, by the names of terms, and of the cache as `kv cache`. Bytes of one card."""
+    seen_tokens: int | None = None
+    """Tokens that the cache holds in requests of full length, as the log shows; None where it does not."""
     total_is_known: bool
     """Whether the log tells the size of the card; else it was worked out from what was seen."""
     has_served: bool = False

@@ -338,12 +338,18 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Tokens at which an answer is cut."""
     logprob_batch: int | None = None
     """Samples whose log-probabilities one card computes at a time."""
+    logprob_tokens: int | None = None
+    """Tokens of those samples together, where a framework counts these."""
+    dynamic_batch: bool | None = None
+    """Whether micro batches are filled up to a number of tokens, so that a number of samples has no effect."""
 
     # Pictures and videos.
     picture_width: int | None = None
     """Width of what is made or trained on, in pixels."""
     picture_height: int | None = None
     """Height of it, in pixels."""
+    picture_side: int | None = None
+    """Pixels along the edge to which pictures are scaled."""
     video_frames: int | None = None
     """Frames of a video."""
     picture_batch: int | None = None
@@ -356,6 +362,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Batches that each loader worker keeps ready."""
     map_workers: int | None = None
     """Processes that prepare a data set."""
+    map_batch: int | None = None
+    """Samples that such a process holds at a time."""
     build_jobs: int | None = None
     """Compilers that run at a time."""
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
-from bisect import bisect_left
 from collections.abc import Sequence
 
 import click
@@ -27,13 +25,12 @@ from oomdoctor.cli.options import (
     language_option,
     output_option,
 )
-from oomdoctor.cli.output import SCREEN, complain, locale_language, show, write
+from oomdoctor.cli.output import complain, locale_language, show, write
 from oomdoctor.cli.progress import Progress
 from oomdoctor.errors import UsageError
 from oomdoctor.ingest.sources import expand_sources
 from oomdoctor.ingest.streams import stdin_is_terminal
 from oomdoctor.report.diagnosis.compose import compose
-from oomdoctor.report.diagnosis.steps import TIGHTEST
 from oomdoctor.report.wire.encode import json_text
 from oomdoctor.report.wording.wording import Wording
 
@@ -136,14 +133,7 @@ def render(diagnosis: Diagnosis, format_: str, wording: Wording, *, redact: bool
         from oomdoctor.report.wire.sarif import convert_findings  # noqa: PLC0415 - few ask for it
 
         return json_text(convert_findings(diagnosis, wording, __version__), redact=redact)
-    shown = functools.partial(show, format_=format_, to_terminal=to_terminal, full=full)
-    form = functools.cache(functools.partial(compose, diagnosis, wording, __version__))
-    if format_ not in ("terminal", "svg") or full:
-        return shown(form(0), redact=redact)
-    # Taking names out changes no line by much, and takes longer than the rest: only the form that fits is looked over.
-    on_screen = functools.partial(show, format_="terminal", to_terminal=to_terminal, full=full)
-    loosest = bisect_left(range(TIGHTEST), True, key=lambda tightness: on_screen(form(tightness)).count("\n") <= SCREEN)
-    return shown(form(loosest), redact=redact)
+    return show(compose(diagnosis, wording, __version__), format_, to_terminal=to_terminal, full=full, redact=redact)
 
 
 def answer(diagnosis: Diagnosis, lang: str | None, pasted: bytes, *, redact: bool) -> str:

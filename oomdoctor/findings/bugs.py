@@ -1,8 +1,9 @@
 """Which known bugs of releases a case shows: the symptom and the version must both fit.
 
-Symptom: a line that the program prints or a reporter writes, frames of the failure, or facts of the case. Version: what banners, lists of
-packages and reports state. A symptom of facts alone counts only where the program itself is known to run; a list of packages says what is
-installed, not what failed.
+Symptom: a line that the program prints or a reporter writes, frames of the failure, or facts of the case; where a reporter says that
+another release fits, a bug that came with a release needs no more than the kind of memory. Version: what banners, lists of packages and
+reports state, and for a program that is known to run the release that a reporter names without it (`OOM in 0.8.3`). A symptom of facts
+alone counts only where the program itself is known to run; a list of packages says what is installed, not what failed.
 """
 
 from __future__ import annotations
@@ -16,13 +17,18 @@ from oomdoctor.case.diagnosis import KnownBug
 from oomdoctor.case.event import Certainty, Event
 from oomdoctor.case.incident import Incident
 from oomdoctor.findings.conditions import KnownFacts, evaluate
-from oomdoctor.knowledge.records.bug import BugSign, ProgramBug, bug_signature
+from oomdoctor.knowledge.records.bug import BugSign, ProgramBug, bug_signature, name_signature
 from oomdoctor.knowledge.version_spans import is_affected, spans_text
 
 _MOST = 2
 """More bugs than this at once would be guesses."""
 _REPORTED = {"reported-growth", "reported-shortage"}
 """Somebody says that memory grows or is short: that is a matter of memory, too, whatever the log ends with."""
+_KINDS = {"card": {"device-oom", "masked-device-oom"}, "host": {"host-oom"}}
+"""What fails where the memory of a bug runs out."""
+_CHANGE = "reported-change"
+_BARE_RELEASE = "reported_release"
+"""The field of a release that a reporter names without its program."""
 _RUNS = "runs"
 """The field of an event that says which framework runs."""
 
@@ -75,13 +81,13 @@ def _matches(bugs: Iterable[ProgramBug], seen: SeenCase) -> Iterator[tuple[_Rank
     signatures = {event.signature for event in seen.events}
     for bug in bugs:
         shown = [sign for number, sign in enumerate(bug.bug.shown) if _is_shown(bug, sign, number, signatures, seen)]
-        if not shown:
+        if not shown and not _came_with_release(bug, signatures, seen):
             continue
         versions = _versions(bug, seen)
         affected = [version for version in versions if is_affected(version, bug.bug.versions, bug.build)]
         if not affected and (versions or not any(sign.unmistakable for sign in shown)):
             continue
-        rank = _Rank(not affected, -max(map(_ways, shown)), min(map(_width, bug.bug.versions)))
+        rank = _Rank(not affected, -max(map(_ways, shown), default=0), min(map(_width, bug.bug.versions)))
         yield rank, describe(bug, affected[-1] if affected else None)
 
 
@@ -94,7 +100,7 @@ class _Rank(NamedTuple):
 
 
 def _ways(sign: BugSign) -> int:
-    return sum((sign.message is not None, bool(sign.frames), sign.when is not None))
+    return sum((sign.message is not None, bool(sign.frames), sign.when is not None, sign.unmistakable))
 
 
 def _width(span: str) -> int:
@@ -114,21 +120,50 @@ def _is_shown(bug: ProgramBug, sign: BugSign, number: int, signatures: Set[str],
     return sign.message is not None or bool(sign.frames) or _runs(bug, seen)
 
 
+def _came_with_release(bug: ProgramBug, signatures: Set[str], seen: SeenCase) -> bool:
+    """Return whether somebody says that another release fits, and the bug is of the memory that is short and came with a release."""
+    if _CHANGE not in signatures or not bug.bug.came_with_release or not _was_changed(bug, seen):
+        return False
+    kinds = _KINDS[bug.bug.memory]
+    return seen.known.facts.get("incident.kind") in kinds if seen.failure is not None else bool(signatures & _REPORTED)
+
+
+def _was_changed(bug: ProgramBug, seen: SeenCase) -> bool:
+    """Return whether the program is the one that ran, or stands on a line that compares releases, not beside another one."""
+    changes = {(event.place.source, event.place.line) for event in seen.events if event.signature == _CHANGE}
+    return _is_framework(bug, seen) or any(
+        (event.place.source, event.place.line) in changes
+        for event in seen.events
+        if event.signature == name_signature(bug.program) or any(name in event.fields for name in bug.facts)
+    )
+
+
 def _runs(bug: ProgramBug, seen: SeenCase) -> bool:
     """Return whether the program is what ran: named as such, in the frames of the failure, or by a version that is no row of a list."""
-    frameworks = {seen.known.facts.get("log.framework"), *(event.fields.get(_RUNS) for event in seen.events)}
     traceback = _traceback(seen.failure)
     return (
-        any(name in frameworks for name in bug.runs)
+        _is_framework(bug, seen)
         or any(f"/{folder}/" in traceback for folder in bug.folders)
         or any(name in event.fields and "==" not in event.text for event in seen.events for name in bug.facts)
     )
+
+
+def _is_framework(bug: ProgramBug, seen: SeenCase) -> bool:
+    frameworks = {seen.known.facts.get("log.framework"), *(event.fields.get(_RUNS) for event in seen.events)}
+    return any(name in frameworks for name in bug.runs)
+
+
+def _is_subject(bug: ProgramBug, seen: SeenCase) -> bool:
+    """Return whether the program runs, or somebody names it outside of a list of packages."""
+    return _runs(bug, seen) or any(event.signature == name_signature(bug.program) for event in seen.events)
 
 
 def _versions(bug: ProgramBug, seen: SeenCase) -> list[str]:
     """Return the versions of a program that a case states, each once, in their order."""
     stated = [event.fields[name] for event in seen.events for name in bug.facts if name in event.fields]
     listed = [seen.packages[name] for name in bug.packages if name in seen.packages]
+    if not stated and not listed and _is_subject(bug, seen):
+        stated = [event.fields[_BARE_RELEASE] for event in seen.events if _BARE_RELEASE in event.fields]
     return list(dict.fromkeys(map(str, stated or listed)))
 
 

@@ -8,31 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oomdoctor.case.event import Event, Kind
+from oomdoctor.case.event import Event
 from oomdoctor.case.incident import LedgerEntry
+from oomdoctor.case.server_ledger import ServerLedger
 from oomdoctor.findings.derived import other_processes, unused
+from oomdoctor.findings.server_ledger import ledger_of
 
 _ROUNDING = 0.02
 """Figures are printed with two decimals, so sums of them may miss the total by a little."""
 _SMALLEST = 0.001
 _LIVE = "live tensors"
 _OUTSIDE = "this process outside PyTorch"
-_PLANNED = (
-    ("weights", "weights_bytes"),
-    ("KV cache", "kv_cache_bytes"),
-    ("activations", "activation_peak_bytes"),
-)  # fmt: skip
-
 _Parts = list[tuple[str, int, str]]
 """(what, bytes, measured or derived)"""
 
 
-def ledger(root: Event, events: Sequence[Event] = ()) -> tuple[LedgerEntry, ...]:
-    """Return the parts of the card's memory at the moment of `root`; empty where the log does not tell. `events`: the rest of the log."""
-    planned = _planned(root, events)
+def ledger(root: Event, ledgers: Sequence[ServerLedger] = ()) -> tuple[LedgerEntry, ...]:
+    """Return the parts of the card's memory at the moment of `root`; empty where the log does not tell. `ledgers`: what servers printed."""
+    planned = ledger_of(root, ledgers)
     parts = _of_message(root, planned)
     total = root.size("total_bytes")
-    if not parts and planned and _is_server(root):
+    if not parts and planned is not None and _is_server(root):
         parts, total = _of_plan(planned)
     if not parts or not total:
         return ()
@@ -40,7 +36,7 @@ def ledger(root: Event, events: Sequence[Event] = ()) -> tuple[LedgerEntry, ...]
     return _closed(parts, total, f"gpu {gpu}" if gpu is not None else "gpu")
 
 
-def _of_message(event: Event, planned: dict[str, int]) -> _Parts:
+def _of_message(event: Event, planned: ServerLedger | None) -> _Parts:
     """Return the parts that a message of the allocator states."""
     total, free, allocated = event.size("total_bytes"), event.size("free_bytes"), event.size("allocated_bytes")
     if not total or free is None or allocated is None or "MPS" in event.text[:200] or allocated > total:
@@ -56,22 +52,24 @@ def _of_message(event: Event, planned: dict[str, int]) -> _Parts:
     return [*parts, ("free", free, "measured")]
 
 
-def _split(live: int, planned: dict[str, int]) -> _Parts:
+def _split(live: int, planned: ServerLedger | None) -> _Parts:
     """Return live tensors as weights, KV cache and the rest, where both were printed and fit in."""
-    named = [(what, planned[name]) for what, name in _PLANNED[:2] if planned.get(name, 0) > 0]
+    known = () if planned is None else (("weights", planned.weights), ("KV cache", planned.cache))
+    named = [(what, size) for what, size in known if size is not None and size > 0]
     rest = live - sum(size for _, size in named)
     if not named or rest < 0:
         return [(_LIVE, live, "measured")]
     return [*((what, size, "measured") for what, size in named), ("other live tensors", rest, "derived")]
 
 
-def _of_plan(planned: dict[str, int]) -> tuple[_Parts, int | None]:
+def _of_plan(planned: ServerLedger) -> tuple[_Parts, int | None]:
     """Return the parts of a server's plan: its share of the card, and what the weights and the trial run leave for the KV cache."""
-    total, budget = planned.get("total_bytes"), planned.get("budget_bytes")
-    if not total or not budget or budget > total or "weights_bytes" not in planned:
+    total, budget = planned.total, planned.budget
+    if not total or not budget or budget > total or planned.weights is None:
         return [], None
-    parts: _Parts = [(what, planned[name], "measured") for what, name in _PLANNED if planned.get(name, 0) > 0]
-    parts.append((_OUTSIDE, max(0, planned.get("non_torch_bytes", 0)), "measured"))
+    known = (("weights", planned.weights), ("KV cache", planned.cache), ("activations", planned.activations))
+    parts: _Parts = [(what, size, "measured") for what, size in known if size is not None and size > 0]
+    parts.append((_OUTSIDE, max(0, planned.outside or 0), "measured"))
     parts.append(("left to others by the share", total - budget, "derived"))
     return parts, total
 
@@ -94,22 +92,6 @@ def _closed(parts: _Parts, total: int, of: str) -> tuple[LedgerEntry, ...]:
         entry = out[largest]
         out[largest] = LedgerEntry(what=entry.what, bytes=entry.bytes + rest, of=entry.of, source="derived")
     return tuple(out)
-
-
-def _planned(root: Event, events: Sequence[Event]) -> dict[str, int]:
-    """Return what a server printed of its plan before the failure, of the same rank; the last of each figure."""
-    out: dict[str, int] = {}
-    for event in events:
-        if event.kind is Kind.CONTEXT and event.place.source == root.place.source and event.rank in (None, root.rank):
-            names = [name for name in event.fields if name in _SERVER_FIGURES]
-            if "weights_bytes" in names or "budget_bytes" in names:
-                out.update({name: size for name in names if (size := event.size(name)) is not None})
-    return out
-
-
-_SERVER_FIGURES = frozenset(
-    {"total_bytes", "budget_bytes", "weights_bytes", "kv_cache_bytes", "activation_peak_bytes", "non_torch_bytes"}
-)  # fmt: skip
 
 
 def _is_server(event: Event) -> bool:

@@ -46,7 +46,8 @@ def serving_share(facts: Mapping[str, Fact], default: float | None) -> dict[str,
     out: dict[str, Fact] = {"derived.share": share}
     if lower < share:
         out["derived.lower_share"] = lower
-    if higher is not None and share < higher <= _HIGHEST:
+    suggested = _number(facts.get("log.suggested_share"))
+    if higher is not None and share < higher <= (_HIGHEST if suggested is None or suggested >= 1 else max(_HIGHEST, suggested)):
         out["derived.higher_share"] = higher
     return out
 
@@ -76,10 +77,19 @@ def _lower(facts: Mapping[str, Fact], share: float, total: float | None) -> floa
 
 
 def _higher(facts: Mapping[str, Fact], share: float, total: float | None, weights: float | None) -> float | None:
-    """Return the share with which the cache holds one request; without figures a little more, where weights leave room."""
+    """Return the share with which the cache holds one request, else what the server itself suggests.
+
+    Without figures it is a little more, where weights leave room.
+    """
     needed, available = _number(facts.get("event.kv_needed_bytes")), _number(facts.get("event.kv_available_bytes"))
     if needed and available is not None and total:
         return -_down(-(share + (needed - available) / total + 0.01))
+    short = _number(facts.get("event.kv_available_bytes")) or _number(facts.get("log.kv_available_bytes"))
+    if short is not None and short < 0 and total:
+        return -_down(-(share - short / total + _CACHE))
+    suggested = _number(facts.get("log.suggested_share"))
+    if suggested is not None and share < suggested < 1:
+        return suggested
     if needed or (weights and total and weights / total + _CACHE > _HIGHEST):
         return None
     return min(_HIGHEST, max(_USUAL, _down(share + _RISE)))

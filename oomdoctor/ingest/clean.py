@@ -7,11 +7,16 @@ are told apart, so that a message which two ranks wrote into each other's lines 
 
 from __future__ import annotations
 
+import itertools
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
+
+from oomdoctor.ingest.envelopes import open_envelopes
+from oomdoctor.ingest.prefixes import PREFIX, STAMP
 
 _ESCAPES = re.compile(
     r"\x1b\][^\x07\x1b]{0,2000}(?:\x07|\x1b\\)?"  # OSC: titles, links, clipboard
@@ -34,33 +39,10 @@ _ODD = re.compile("[&\\\\" + "".join(map(chr, _DROP)) + "]"), re.compile(r"</?[a
 """What one of the steps of `_plain` may change; most windows hold none of it. One pattern for all takes twice as long."""
 _DRIVE = re.compile(r"\b[A-Za-z]:\\")
 
-_STAMP = r"\d{4}[-/]\d\d[-/]\d\d[T |]{1,3}\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
-_PREFIX = re.compile(
-    r"\s{0,8}(?:"
-    r"(?:\[\][ ])?\[?(?:rank|default)[ =]?(?P<rank>\d{1,5})\]:?[ ]?"  # copying a line often loses its first character
-    r"|rank ?(?P<rank2>\d{1,5}):[ ]"
-    r"|(?P<srun>\d{1,4}):[ ](?=[ ]?\S|[ ]{16,60}:[ ])"
-    r"|\((?P<worker>[A-Za-z_][^\s()]{0,80}?)?(?:[ ]?rank=(?P<rank3>\d{1,5}))?[ ]?\bpid=(?P<pid>\d{1,8})(?:,[ ]?ip=[\w.:]{1,45})?\)[ ]?"
-    r"|\((?:raylet|gcs_server|autoscaler)(?:[ ,][^()]{0,60})?\)[ ]"
-    r"|(?!slurm|srun)(?:[a-z][a-z0-9]{0,20}(?:-[a-z0-9]{1,30}){0,6}-[a-z0-9]{0,30}"
-    r"|(?:node|worker|host|dgx|hgx|gpu|server|compute|cn|gn))\d{1,5}:[ ](?!error:|[^\s]{1,40}\s*$)"
-    r"|[A-Za-z][\w.-]{0,60}[ ]{1,30}\|[ ](?=\S|[ ])"
-    r"|>{1,6}(?:[ ]|(?=\w))"
-    r"|E[ ]{3}"
-    r"|std(?:err|out):[ ]"
-    r"|\[\d{4}-\d\d-\d\d[ ]\d\d:\d\d:\d\d(?:[ ]DP\d{1,4})?[ ]TP(?P<rank4>\d{1,5})(?:[ ][A-Z]{2}\d{1,4}){0,2}\][ ]"
-    rf"|(?P<time>\[?{_STAMP}\]?)[ ]?(?:std(?:err|out)[ ][FP][ ])?"
-    r"|(?:INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL)[ ](?P<time2>\d\d-\d\d[ ]\d\d:\d\d:\d\d)(?:[.,]\d{1,6})?[ ]"
-    r"|\[(?P<time3>\d\d:\d\d:\d\d)\][ ]"
-    r"|\[[ ]{0,8}\d{1,9}\.\d{3,6}\][ ]?"
-    r"|\[[^\W\d]{2,3}\.?[ ][^\W\d]{2,4}\.?[ ]{1,2}\d{1,2}[ ]\d\d:\d\d:\d\d[ ]\d{4}\][ ]?"
-    r"|[A-Z][a-z]{2}[ ]{1,2}\d{1,2}[ ](?P<time4>\d\d:\d\d:\d\d)[ ](?:[\w.-]{1,64}[ ])?kernel:[ ]?"
-    r"|\[\d{2,8}\][ ](?=\[)"
-    r"|\[\d{4}-\d\d-\d\d,[ ]\d\d:\d\d:\d\d[ ][A-Z]{3,4}\][ ]"
-    r"|\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\][ ]"
-    r"|(?:\[[\w.:-]{1,60}\][ ]){0,3}(?:\[PID:\d{1,8}\][ ])?\[(?:RANK|Rank)[ :=](?P<rank5>\d{1,5})\](?:[ ]\[[A-Z]\])?[ ]"
-    r")"
-)
+_PROGRAM = re.compile(r"(?!slurm|srun|systemd|kernel|dockerd|kubelet|earlyoom)[\w./@-]{1,60}\[\d{1,8}\]: ")
+"""The program of which a system log tells."""
+_INDENTED = 4
+"""A text whose lines all begin with so many blanks was indented as a whole."""
 _HEAD = re.compile(r"\s{0,4}(?:\[?[\w./-]{1,120}\.(?:py|cc|cpp|cu|go|rs|c|h):\d{1,6}\])[ ]?")
 _EXCEPTION = re.compile(r"(?:[\w.]{1,80}\.)?[A-Z]\w{0,60}(?:Error|Exception)\b")
 _OWN_LINE = re.compile(r"\s|[A-Z]\d{4} \d\d:|\[?\d{4}-\d\d-\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b|Traceback")
@@ -75,6 +57,10 @@ _WRAPPED = 60
 _WIDEST_TERMINAL = 400
 _CUTS = 2
 """One widest line is chance."""
+_LONG_RUN = 3
+"""So many lines in a row that reach the edge are one."""
+_SEVERAL = 2
+"""So many lines show what stands before each."""
 _SWALLOWED = 2
 """So many blanks at the edge of a terminal are lost when its lines are copied."""
 _REPORT = "insufficient GPU memory"
@@ -91,9 +77,15 @@ class Line(Struct, frozen=True):
     worker: str | None
     time: str | None
     width: int
-    """Length of the raw line, to tell a line that a terminal cut at its edge."""
+    """Length of the raw line."""
+    kinds: tuple[str, ...] = ()
+    """The prefixes that stood before it."""
+    ends: tuple[int, ...] = ()
+    """Where each of them ended."""
+    columns: int = 0
+    """Its length without what a supervisor put before each line, to tell a line that a terminal cut at its edge."""
     bare: bool = True
-    """Without a prefix, so it can be the rest of the line before it."""
+    """Without a prefix of its own, so it can be the rest of the line before it."""
 
 
 class Flow:
@@ -125,6 +117,10 @@ class Flow:
             number -= 1
         return self._starts[number]
 
+    def is_joined(self, start: int, end: int) -> bool:
+        """Return whether a piece of the text goes over a cut."""
+        return any(start < at < end for at in self.joints)
+
     def span_of_lines(self, start: int, end: int) -> tuple[int, int]:
         """Return where in the text the lines begin and end in which something stands."""
         first = max(0, bisect_right(self._starts, start) - 1)
@@ -152,32 +148,73 @@ def split_flows(raw: bytes, base: int, *, rejoin: bool = True) -> list[Flow]:
 
 def clean_lines(raw: bytes, base: int) -> list[Line]:
     """Clean the lines of a window, each with the writer that its prefix names."""
+    lines = _without_wrapper(_without_supervisor(_each_line(raw, base)))
+    edge = max((line.columns for line in lines), default=0)
+    is_cut = sum(_fills(line, edge) for line in lines) >= _CUTS
     out: list[Line] = []
     repeated = ""
-    whole = raw.decode("utf-8", "replace")
-    is_plain = not any(odd.search(whole) for odd in _ODD)
-    pieces = [(piece.decode("utf-8", "replace"), offset) for piece, offset in _physical(raw, base)]
-    edge = max((len(text) for text, _ in pieces), default=0)
-    is_cut = sum(edge - _SWALLOWED <= len(text) <= edge for text, _ in pieces) >= _CUTS
     reported = 0
-    for text, offset in pieces:
-        width = len(text)
-        for part_number, part in enumerate((text,) if is_plain else _plain(text)):
-            line = _strip(part, offset, width)
-            head = _HEAD.match(line.text) if "]" in line.text else None
-            if head is not None:
-                if head[0] == repeated:
-                    line = replace(line, text=line.text[head.end() :])
-                repeated = head[0]
-            elif line.text:
-                repeated = ""
-            reported = _REPORT_LINES if _REPORT in line.text else reported - 1 if line.bare else 0
-            if part_number and line.rank is None and line.worker is None:
+    for line in lines:
+        head = _HEAD.match(line.text) if "]" in line.text else None
+        if head is not None:
+            if head[0] == repeated:
+                line = replace(line, text=line.text[head.end() :])
+            repeated = head[0]
+        elif line.text:
+            repeated = ""
+        reported = _REPORT_LINES if _REPORT in line.text else reported - 1 if line.bare else 0
+        if out and (line.bare or (line.rank is None and line.worker is None)):
+            of_one_line = out[-1].offset == line.offset
+            if of_one_line or reported > 0 or _goes_on(out[-1], line.text, edge, is_cut=is_cut):
                 line = replace(line, rank=out[-1].rank, worker=out[-1].worker)
-            if line.rank is None and line.worker is None and out and (reported > 0 or _goes_on(out[-1], line.text, edge, is_cut=is_cut)):
-                line = replace(line, rank=out[-1].rank, worker=out[-1].worker)
-            out.append(line)
-    return _without_wrapper(out)
+        out.append(line)
+    return out
+
+
+def _each_line(raw: bytes, base: int) -> list[Line]:
+    """Return the lines of a window out of their envelopes, their markup and their prefixes."""
+    pieces = [(piece.decode("utf-8", "replace"), offset) for piece, offset in _physical(raw, base)]
+    opened = open_envelopes([text for text, _ in pieces]) if raw.lstrip().startswith(b"{") or b"\n{" in raw else None
+    whole = raw.decode("utf-8", "replace") if opened is None else "\n".join(line.text for line in opened)
+    is_plain = not any(odd.search(whole) for odd in _ODD)
+    lines = []
+    for number, (text, offset) in enumerate(pieces):
+        inner = text if opened is None else opened[number].text.replace("\r", "\n")
+        for part in inner.split("\n") if is_plain else _plain(inner):
+            line = _strip(part, offset, len(text))
+            lines.append(line if opened is None or line.time else replace(line, time=opened[number].time))
+    return lines
+
+
+def _without_supervisor(lines: list[Line]) -> list[Line]:
+    """Return lines without what stands before every one of them: a supervisor put it there, after a terminal may have cut them."""
+    written = [line for line in lines if line.text.strip()]
+    if len(written) < _SEVERAL:
+        return lines
+    common = _in_common([line.kinds for line in written])
+    program = _PROGRAM.match(written[0].text)
+    lead = min(len(line.text) - len(line.text.lstrip(" ")) for line in written)
+    if program is not None and all(line.text.startswith(program[0]) for line in written):
+        lead = program.end()
+    elif lead < _INDENTED:
+        lead = 0
+    if not common and not lead:
+        return lines
+    return [
+        replace(
+            line,
+            text=line.text[lead:],
+            columns=max(0, line.columns - lead - (line.ends[common - 1] if 0 < common <= len(line.ends) else 0)),
+            bare=len(line.kinds) <= common,
+        )
+        for line in lines
+        if line.text[lead:]
+    ]
+
+
+def _in_common(rows: Sequence[tuple[str, ...]]) -> int:
+    """Return with how many equal items all rows begin."""
+    return sum(1 for _ in itertools.takewhile(lambda column: len(set(column)) == 1, zip(*rows)))
 
 
 def _without_wrapper(lines: list[Line]) -> list[Line]:
@@ -189,9 +226,22 @@ def _without_wrapper(lines: list[Line]) -> list[Line]:
     if len({head["level"] for head in heads if head}) != 1 or not all(head or not line.text for head, line in zip(heads, lines)):
         return lines
     bodies = [line.text[head.end() :] if head else "" for head, line in zip(heads, lines)]
-    if not any(body[:1] in ("", " ") or _EXCEPTION.match(body) for body, head in zip(bodies, heads) if head):
+    if not any(map(_is_printed, (body for body, head in zip(bodies, heads) if head))):
         return lines
-    return [replace(line, text=body) for line, body in zip(lines, bodies)]
+    stripped = [_strip(body, line.offset, line.width) for line, body in zip(lines, bodies)]
+    return [
+        replace(
+            inner, rank=inner.rank if line.rank is None else line.rank, worker=line.worker or inner.worker, time=line.time or inner.time
+        )
+        for line, inner in zip(lines, stripped)
+        if inner.text
+    ]
+
+
+def _is_printed(body: str) -> bool:
+    """Return whether a line is one that no logger writes: indented, empty, an exception, a bar, with a prefix or a time of its own."""
+    is_shaped = body[:1] in ("", " ") or any(form.match(body) for form in (_EXCEPTION, _BAR, PREFIX))
+    return is_shaped or re.search(STAMP, body[:40]) is not None
 
 
 def _physical(raw: bytes, base: int) -> list[tuple[bytes, int]]:
@@ -228,9 +278,11 @@ def _strip(text: str, offset: int, width: int) -> Line:
     rank: int | None = None
     worker: str | None = None
     time: str | None = None
+    kinds: list[str] = []
+    ends: list[int] = []
     at = 0
     for _ in range(8):
-        prefix = _PREFIX.match(text, at)
+        prefix = PREFIX.match(text, at)
         if prefix is None or prefix.end() == at:
             break
         rank_text = next(filter(None, prefix.group("rank", "rank2", "rank3", "rank4", "rank5", "srun")), None)
@@ -239,7 +291,9 @@ def _strip(text: str, offset: int, width: int) -> Line:
             worker = f"{prefix['worker'] or ''} pid={prefix['pid']}".strip()
         time = time or next(filter(None, prefix.group("time", "time2", "time3", "time4")), None)
         at = prefix.end()
-    return Line(text[at:] if at else text, offset, rank, worker, time.strip("[]") if time else None, width, not at)
+        kinds.append(prefix.lastgroup or "")
+        ends.append(at)
+    return Line(text[at:], offset, rank, worker, time.strip("[]") if time else None, width, tuple(kinds), tuple(ends), len(text), not kinds)
 
 
 def _goes_on(before: Line, text: str, edge: int, *, is_cut: bool) -> bool:
@@ -258,7 +312,7 @@ def _goes_on(before: Line, text: str, edge: int, *, is_cut: bool) -> bool:
 
 def _fills(line: Line, edge: int) -> bool:
     """Return whether a line reaches the edge of a terminal, but for blanks that were lost there."""
-    return _WRAPPED <= edge <= _WIDEST_TERMINAL and edge - _SWALLOWED <= line.width <= edge
+    return _WRAPPED <= edge <= _WIDEST_TERMINAL and edge - _SWALLOWED <= line.columns <= edge
 
 
 def _begins(before: str, text: str) -> bool:
@@ -268,13 +322,35 @@ def _begins(before: str, text: str) -> bool:
 
 def _rejoin(lines: list[Line]) -> list[str] | None:
     """Return the lines with those joined that a terminal cut at its edge; None where none were."""
-    edge = max((line.width for line in lines), default=0)
+    edge = max((line.columns for line in lines), default=0)
     cut = [_fills(line, edge) and after.bare and not _begins(line.text, after.text) for line, after in zip(lines, lines[1:])]
-    # One widest line is chance; two in a row that reach the edge are a long line that a terminal cut there, and so are
-    # two that a launcher's prefix begins, with lines behind them that have none.
-    in_a_row = any(first and second for first, second in zip(cut, cut[1:]))
-    if not in_a_row and sum(is_cut and not line.bare for line, is_cut in zip(lines, cut)) < _CUTS:
+    # Two that a launcher's prefix begins, with lines behind them that have none, were cut.
+    if sum(is_cut and not line.bare for line, is_cut in zip(lines, cut)) < _CUTS:
+        cut = _without_chance(lines, cut, edge)
+    widths = [line.columns for line, is_cut in zip(lines, cut) if is_cut]
+    if not widths:
         return None
-    widths = [line.width for line, is_cut in zip(lines, cut) if is_cut]
     usual = max(widths, key=lambda width: (widths.count(width), width))
-    return [line.text + (" " * (usual - line.width) if is_cut else "\n") for line, is_cut in zip(lines, [*cut, False])]
+    return [line.text + (" " * (usual - line.columns) if is_cut else "\n") for line, is_cut in zip(lines, [*cut, False])]
+
+
+def _without_chance(lines: list[Line], cut: list[bool], edge: int) -> list[bool]:
+    """Return which lines were cut, without those that may be wide by chance.
+
+    Several in a row that reach the edge are one long line; of fewer each has to break off in its middle.
+    """
+    out: list[bool] = []
+    for is_cut, numbers in itertools.groupby(range(len(cut)), lambda number: cut[number]):
+        run = list(numbers)
+        kept = is_cut and (
+            len(run) >= _LONG_RUN or all(_is_torn(lines[number], lines[number + 1], edge, alone=len(run) == 1) for number in run)
+        )
+        out += [kept] * len(run)
+    return out
+
+
+def _is_torn(line: Line, after: Line, edge: int, *, alone: bool) -> bool:
+    """Return whether a wide line (`alone`: the widest) breaks off in the middle of a sentence that the next one goes on with."""
+    if (alone and line.columns != edge) or _OWN_LINE.match(after.text):
+        return False
+    return re.search(r"[\w,:=(<\[/ -]$", line.text) is not None and re.match(r"[a-z0-9_.,;:)\]>/-]", after.text) is not None

@@ -108,7 +108,10 @@ def _memory_incidents(events: Sequence[Event], progress: LaterEvidence) -> tuple
     survived = {id(event) for event in _survived(failures, last, progress) if not _was_missed(event, ends)}
     living = [event for event in failures if id(event) not in survived]
     look_alikes = [
-        event for event in ordered if event.kind in (Kind.LOOK_ALIKE, Kind.KERNEL_RESOURCE) and not _is_of_another(event, living)
+        event
+        for event in ordered
+        if event.kind in (Kind.LOOK_ALIKE, Kind.KERNEL_RESOURCE)
+        and not (_is_of_another(event, living) or (event.caught and progress.went_on(event)))
     ]
     echoes = [event for event in ordered if event.kind is Kind.CONSEQUENCE]
     if echoes and progress.ended_well(echoes[-1]):
@@ -212,7 +215,7 @@ def _group_memory_incidents(
     out = []
     for number, members in enumerate(firsts):
         following = consequences + look_alikes if number == 0 else []
-        also = [event for event in handled if _group(event) == _group(members[0])]
+        also = [event for event in handled if event.is_failure and _group(event) == _group(members[0])]
         out.append(_make_incident(_find_root(members), [*members, *also], sorted(following, key=_position)))
     return tuple(out)
 

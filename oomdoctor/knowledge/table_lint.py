@@ -17,6 +17,8 @@ TABLES: Mapping[str, str] = {
     "compute_capabilities": (
         "compute_capability:version architecture bf16_native:yes-or-no fp16_rate cuda_since:version cuda_until:version? source"
     ),
+    "compared_cards": "card source",
+    "compared_formats": "use format source",
     "cuda_minimum": "cuda:version driver:version source",
     "driver_branches": "branch:version cuda:version source",
     "gguf_mixtures": "name names? base value? down? bumped:layers? attention_output? head embedding? experts? source",

@@ -20,8 +20,8 @@ from oomdoctor.machine.facts import environment_facts
 from oomdoctor.mcp.answers import ComparisonAnswer, DiagnosisAnswer, FailedJob, FindingsAnswer, TriageAnswer
 from oomdoctor.mcp.toolbox import Toolbox
 from oomdoctor.report.comparison.compare import compose as compose_comparison
+from oomdoctor.report.diagnosis.certainty import finding_certainty, verdict_certainty
 from oomdoctor.report.diagnosis.compose import compose as compose_diagnosis
-from oomdoctor.report.diagnosis.steps import TIGHTEST
 from oomdoctor.report.machine.environment import compose_environment
 from oomdoctor.report.runs.snapshot import compose as compose_snapshot
 from oomdoctor.report.triage.row_text import redact_line
@@ -73,7 +73,6 @@ class DiagnosingTools:
         told = self._box.tell(
             compose_diagnosis(diagnosis, wording, __version__),
             lambda: convert_diagnosis(diagnosis, wording, __version__),
-            brief=compose_diagnosis(diagnosis, wording, __version__, TIGHTEST),
         )
         verdict, root = diagnosis.case.verdict, next((incident.root for incident in diagnosis.case.incidents), None)
         first = next(iter(diagnosis.findings), None)
@@ -81,13 +80,13 @@ class DiagnosingTools:
             **told._asdict(),
             memory_failure=verdict.memory_failure,
             kind=verdict.kind.value,
-            certainty=verdict.certainty.value,
+            certainty=verdict_certainty(diagnosis).value,
             source=root.place.source if root else None,
             line=root.place.line if root else None,
             rank=root.rank if root else None,
             requested_bytes=root.size("requested_bytes") if root else None,
             problem=first.id if first else None,
-            confidence=first.confidence.value if first else None,
+            confidence=finding_certainty(diagnosis, first).value if first else None,
             fixes=[fix.id for fix in first.fixes] if first else [],
             settled_by=wording.say(diagnosis.open_cause.settled_by) if diagnosis.open_cause else None,
         )

@@ -37,11 +37,10 @@ class Toolbox(Struct, frozen=True):
         convert: Callable[[], object],
         *,
         only_keys: bool = False,
-        brief: Document | None = None,
     ) -> KeptScreen:
         """Keep an answer whole, without names and secrets (`only_keys`: without keys and passwords), and return its first screen.
 
-        `convert` makes the structure of its JSON, `brief` is what is shown on one screen where that is another document.
+        `convert` makes the structure of its JSON.
         """
 
         def write(form: AnswerForm) -> str:
@@ -49,4 +48,4 @@ class Toolbox(Struct, frozen=True):
                 return json_text(convert(), redact=not only_keys, only_keys=only_keys)
             return markdown(redact(document, only_keys=only_keys))
 
-        return KeptScreen(self.kept.keep(write), screen(redact(brief or document, only_keys=only_keys)))
+        return KeptScreen(self.kept.keep(write), screen(redact(document, only_keys=only_keys)))

@@ -25,6 +25,8 @@ _LONGEST_TEXT = 1500
 _REMARK = r"\W{0,4}(?:INFO|DEBUG|TRACE|[Ii]nfo|[Dd]ebug|[Tt]race)\b"
 """What a program says at a level below a warning is no failure of its own."""
 _ANY_ERROR = (Kind.OTHER_ERROR, Kind.CONSEQUENCE)
+_RAISED = (Kind.OTHER_ERROR, Kind.LOOK_ALIKE)
+"""Kinds beside those of memory whose messages end a traceback that tells where."""
 _SURE = (None, Certainty.POSSIBLE, Certainty.LIKELY, Certainty.CERTAIN)
 _LONG_LINE = 1500
 _AROUND, _BEHIND, _CAUGHT_LINES = 300, 1200, 4
@@ -150,7 +152,9 @@ class Recogniser:
                 turn = seen[name, line.offset] = seen.get((name, line.offset), 0) + 1
                 key = (name, line.offset, turn)
                 known = messages.get(key)
-                if known is None or len(match.fields) > len(known[0].fields):
+                # A figure of which a terminal kept the end on the next line is whole only where the lines are joined.
+                more = -1 if known is None else len(match.fields) - len(known[0].fields)
+                if known is None or more > 0 or (more == 0 and flow.is_joined(match.start, match.end)):
                     messages[key] = (match, flow)
         real = [(match, flow) for match, flow in messages.values() if not self._is_only_text(match, flow)]
         kept = self._without_doubles(self._without_general(real))
@@ -301,7 +305,7 @@ class Recogniser:
             rank = _rank_after(window.raw, max(0, at))
         memory = signature.kind.is_memory
         trace = traceback.TracebackContext(None, None)
-        if memory:
+        if memory or signature.kind in _RAISED:
             # A message can follow a progress bar on the same line.
             head = flow.text[flow.text.rfind("\n", 0, match.start) + 1 : match.start].encode("utf-8", "replace")
             trace = traceback.find_traceback(window.before + window.raw[:at] + head, window.raw[at:], line.rank)
@@ -320,10 +324,10 @@ class Recogniser:
             rank=rank,
             worker=line.worker,
             time=line.time,
-            phase=trace.phase,
+            phase=trace.phase if memory else None,
             frame=trace.frame,
             computes=self._computations.find(trace.text, window.before + window.raw[: max(0, at)]) if memory else None,
-            caught=memory and self._is_caught(flow.text, match),
+            caught=(memory or signature.kind is Kind.KERNEL_RESOURCE) and self._is_caught(flow.text, match),
         )
 
 

@@ -11,6 +11,8 @@ import re
 from msgspec import Struct
 from msgspec.structs import replace
 
+from oomdoctor.ingest.envelopes import open_envelopes
+
 _HEAD = b"Traceback (most recent call last)"
 _FRAMES = (
     ((b'File "',), rb'File "(?P<file>[^"\n]{1,300})", line (?P<line>\d{1,7}), in (?P<name>[^\n\r]{1,120})'),
@@ -68,11 +70,12 @@ class TracebackContext(Struct, frozen=True):
 
 def find_traceback(before: bytes, after: bytes, rank: int | None) -> TracebackContext:
     """Return the traceback that ends in a message (`before` it) or, where programs print it later, starts after it."""
-    context = _trace(before[-_REACH:], rank, needs_head=False)
-    if context.frame is None and _HEAD in after[:600]:
-        context = _trace(after[:_REACH], rank, needs_head=True)
+    near, behind = _written(before[-_REACH:]), _written(after[:_REACH])
+    context = _trace(near, rank, needs_head=False)
+    if context.frame is None and _HEAD in behind[:600]:
+        context = _trace(behind, rank, needs_head=True)
     if context.frame is None:
-        context = _pasted_below(_of_rank(after[:_REACH], rank))
+        context = _pasted_below(_of_rank(behind, rank))
     if context.phase is None and _is_loading(before[-2000:]):
         context = replace(context, phase="model-load")
     if context.phase in (None, "forward") and _is_validating(before):
@@ -82,13 +85,23 @@ def find_traceback(before: bytes, after: bytes, rank: int | None) -> TracebackCo
 
 def whole_traceback(before: bytes) -> bytes:
     """Return the traceback that ends where a message begins, from its head on; empty where there is none."""
-    near = before[-_REACH:]
+    near = _written(before[-_REACH:])
     at = near.rfind(_HEAD)
     if at < 0 or not _FRAME_SIGN.search(near, at):
         return b""
     start = max(near.rfind(b"\n", 0, at), near.rfind(b"\r", 0, at)) + 1
     # A rank before it belongs to it, a progress bar that has no end does not.
     return near[at if b"%|" in near[start:at] else start :]
+
+
+def _written(data: bytes) -> bytes:
+    """Return a piece of a log as the program wrote it: out of objects of JSON, and without the signs of web pages."""
+    if b'\\"' in data:
+        lines = data.decode("utf-8", "replace").split("\n")
+        opened = open_envelopes(lines)
+        text = "\n".join(lines).replace('\\"', '"').replace("\\n", "\n") if opened is None else "\n".join(line.text for line in opened)
+        data = text.encode("utf-8", "replace")
+    return data.replace(b"&quot;", b'"').replace(b"&lt;", b"<").replace(b"&gt;", b">") if b"&quot;" in data else data
 
 
 def _is_validating(before: bytes) -> bool:

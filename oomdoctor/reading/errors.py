@@ -78,7 +78,8 @@ def find_error(text: str, start: int, end: int, tree: LexiconNode) -> ProgramErr
     name = match["name"] or "error"
     statement = line[match.start("name") if match["name"] else match.start("native") :]
     is_raised = match["native"] is not None or _is_below_a_traceback(text, start)
-    aftermath = any(tagged(statement[:240], tree).of(("aftermath",)))
+    tags = tagged(statement[:240], tree)
+    aftermath = any(tags.of(("aftermath",))) and not any(tags.of(("own-reason",)))
     return ProgramError(
         start + match.end() - len(match[0].lstrip()), start + len(line.rstrip()), name.rpartition(".")[2], is_raised, aftermath
     )

@@ -16,13 +16,13 @@ _BESIDE = re.compile(
     re.IGNORECASE,
 )
 _BEFORE = re.compile(
-    r"(?P<ignored>largest\b[^,;\n]{0,20}|block size|alignment|align\b|missing|reserv\w{1,4} for)"
+    r"(?P<largest_free_block>largest (?:contiguous )?free (?:block|chunk|region)\b)|(?P<ignored>largest\b[^,;\n]{0,20}|block size|alignment|align\b|missing|reserv\w{1,4} for)"
     r"|(?P<limit>(?:exceed\w{0,3}|beyond|(?:larger|greater|more|higher) than)(?: \S{1,20}){0,4}?|max(?:imum)?\b(?:[ _]\w{1,12}){0,4}|limit|ceiling|budget|\bcap\b|threshold|allowed)"
     r"|(?P<total>bank size|pool size|capacity|total)"
     r"|(?P<free>available|free|left|remaining|only|have|has)"
     r"|(?P<used>current|in use|used|occupied|usage|memory(?= \d))"
     r"|(?P<allocated>allocated)"
-    r"|(?P<requested>would (?:use|require|be|need)|need\w{0,3}|requir\w{1,3}|request\w{0,3}|ask\w{0,3} for|allocat(?:e|ing)|size|estimated|projected|peak|grow to|grow|by|reserve|additional|\bn(?==)|attempt to|memory:)",
+    r"|(?P<requested>would (?:use|require|be|need)|need\w{0,3}|requir\w{1,3}|request\w{0,3}|ask\w{0,3} for|allocat(?:e|ing)|size|estimated|projected|peak|grow to|grow|by|reserve|additional|\b(?:n|len)(?==)|attempt to|memory:)",
     re.IGNORECASE,
 )
 _ROLES = {

@@ -74,6 +74,8 @@ def is_counted(after: str) -> bool:
 def says_it_goes_on(text: str, tree: LexiconNode) -> bool:
     """Return whether a line says that the program goes on in another way: again, with less, without this sample. Advice is no such word."""
     line = tagged(text, tree)
+    if any(line.of(("no-failure",))):
+        return True
     for tag in line.of(("goes-on", "drops")):
         start, end = line.span(tag)
         first, last = line.sentence(start)
@@ -123,6 +125,8 @@ def _is_denied(line: TaggedLine, first: int, start: int) -> bool:
 def _is_supposed(line: TaggedLine, first: int, start: int) -> bool:
     stated = {tag.first for tag in line.of(("supposes-nothing",))}
     if any(tag.first not in stated and not _is_a_month(line, tag) for tag in line.within(("supposes",), first, start)):
+        return True
+    if any(line.within(("explains",), first, start)):
         return True
     head = next(iter(line.of(("headed",))), None)
     return (

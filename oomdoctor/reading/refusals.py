@@ -71,6 +71,8 @@ class MemoryRefusal(Struct, frozen=True):
     start: int
     end: int
     whose: Whose | None
+    is_of_one: bool = False
+    """Its sentence says that one process was ended, or which of several it was."""
 
 
 def find_refusals(text: str, tree: LexiconNode) -> Iterator[MemoryRefusal]:
@@ -88,7 +90,8 @@ def find_refusals(text: str, tree: LexiconNode) -> Iterator[MemoryRefusal]:
                 continue
             last = within[0]
             whole = max((line.span(tag)[1] for tag in line.of(("limit",)) if tag.first == chain[-1].end), default=end)
-            yield MemoryRefusal("fit" if _is_fit(chain, line) else form.name, start, whole, _whose(chain, line, within))
+            name: FormName = "fit" if _is_fit(chain, line) else form.name
+            yield MemoryRefusal(name, start, whole, _whose(chain, line, within), _is_of_one(chain, line, within))
 
 
 def whose_memory(text: str, tree: LexiconNode) -> Whose | None:
@@ -141,6 +144,15 @@ def _is_fit(chain: Sequence[Tag], line: TaggedLine) -> bool:
     return any(line.words[tag.first].text.startswith("fit") for tag in chain if tag.concept == "allocate")
 
 
+def _is_of_one(chain: Sequence[Tag], line: TaggedLine, within: tuple[int, int]) -> bool:
+    """Return whether a sentence tells of one process, that was ended or has a number, and not of any that do so."""
+    if any(line.within(("any-of-them", "would-do"), *within)):
+        return False
+    start = line.span(chain[0])[0]
+    numbered = (tag for tag in line.within(("countable",), within[0], start) if line.words[tag.end].text.isdigit())
+    return any(line.within(("stopped",), *within)) or next(numbered, None) is not None
+
+
 def _whose(chain: Sequence[Tag], line: TaggedLine, within: tuple[int, int]) -> Whose | None:
     """Return whose memory a sentence names: the memory of the form itself, else the place nearest to it in the sentence, then in the line."""
     start, end = line.span(chain[0])[0], line.span(chain[-1])[1]
@@ -149,7 +161,7 @@ def _whose(chain: Sequence[Tag], line: TaggedLine, within: tuple[int, int]) -> W
         return _OWNERS[max(of_the_form, key=lambda tag: tag.end - tag.first).concept]
     for concepts in (("chip-memory",), ("shared-memory",), *_PLACES):
         for part in ((start, end), within, (0, len(line.text))):
-            near = sorted(line.within(concepts, *part), key=lambda tag: abs(line.span(tag)[0] - start))
+            near = sorted(line.within(concepts, *part), key=lambda tag: (abs(line.span(tag)[0] - start), tag.first - tag.end))
             if near:
                 return _OWNERS[near[0].concept]
     return None

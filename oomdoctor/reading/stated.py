@@ -39,6 +39,11 @@ _REMARK = re.compile(
     r"|^oomdoctor run: "
 )
 """What is said below a warning, and what is quoted of this program: a log is no testimony of it."""
+_RETURNED = re.compile(r"\b[A-Za-z_]\w{2,60}\(\)(?: failed)?:\s$|\brefused:\s$")
+"""A function before what it reports, or what was refused before the reason."""
+_PROGRAM = re.compile(r"(?:^|[\s\])])[\w./+'-]{1,60}(?: [\w./+'-]{1,40}){0,8}:\s$")
+"""A program, or what it was about, before what perror prints."""
+_ONLY = re.compile(r"(?: memory)?[\s.)\"'!]{0,6}$|\s(?:\w{1,20}\s){0,3}(?:for|of|in|on)\s")
 _CALLED = re.compile(r"(?i)[ _](?:error|exception|fault)\b")
 """What calls the words before it an error."""
 _RAISED = re.compile(r"panicked at|TT_FATAL|(?i:fatal error)|[Ee]rror termination|terminate called|Caused by:")
@@ -92,10 +97,20 @@ class _Sentence(Struct, frozen=True):
         """Whether the program calls it an error."""
         return bool(
             _ERROR.search(self.head)
+            or _RETURNED.search(self.head)
+            or self._is_reported
             or _CALLED.match(self.line[self.refusal.end :])
             or _RAISED.search(self.above)
             or any(map(_ENDS.search, (self.line[self.refusal.end :], *self.after[:1])))
         )
+
+    @property
+    def _is_reported(self) -> bool:
+        """Whether a line is what `perror` prints, a program and that it got no memory, or says that something was ended for taking too much."""
+        if self.refusal.form == "over":
+            return self.refusal.is_of_one
+        is_said = self.refusal.form in ("lack", "refused") and _PROGRAM.search(self.head) is not None
+        return is_said and not _BARE_WORDS.fullmatch(self.phrase) and _ONLY.match(self.line[self.refusal.end :]) is not None
 
 
 class StatedRefusal(Struct, frozen=True):

@@ -254,7 +254,7 @@ class CountGrid(_Block, frozen=True):
 
 
 class Quote(_Block, frozen=True):
-    """Lines of a log, word by word, and where they stand."""
+    """Lines of a log, word by word, and where they stand; where alone if what stands around tells what they say."""
 
     _LONG = frozenset({"text"})
 
@@ -281,6 +281,25 @@ class Steps(Struct, frozen=True):
     first: int = 1
 
 
+class BriefStep(_Block, frozen=True):
+    """One thing to do, in a line: where, what to type or to do, and what that is for."""
+
+    do: tuple[Span, ...]
+    place: str = ""
+    aside: str = ""
+    """What the line is not understood without, in brackets."""
+    whole_aside: str = ""
+    """The same with what a reader who has no room for it does without."""
+
+
+class BriefSteps(Struct, frozen=True):
+    """What to do, numbered: each thing in a line."""
+
+    steps: tuple[BriefStep, ...]
+    written_by: tuple[Span, ...] = ()
+    """What writes the first of them."""
+
+
 class Folded(_Block, frozen=True):
     """Blocks for whoever wants to know more; `gist` is what the others see of them."""
 
@@ -289,7 +308,9 @@ class Folded(_Block, frozen=True):
     gist: str = ""
 
 
-Block = Heading | Paragraph | Facts | Table | Bar | Bars | Areas | Curves | Strips | CountBars | CountGrid | Quote | Steps | Folded
+Block = (
+    Heading | Paragraph | Facts | Table | Bar | Bars | Areas | Curves | Strips | CountBars | CountGrid | Quote | Steps | BriefSteps | Folded
+)
 
 
 class Document(_Block, frozen=True):

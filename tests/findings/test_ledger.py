@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oomdoctor.case.event import Certainty, Event, Kind, Outcome, Place
+from oomdoctor.case.server_ledger import ServerLedger
 from oomdoctor.findings.ledger import ledger
+from oomdoctor.findings.server_ledger import server_ledgers
+from oomdoctor.knowledge.records.signature import LEDGER
 from oomdoctor.units import GIB
 
 SIZE = st.integers(0, 192 * GIB)
@@ -33,8 +36,12 @@ def plan(rank: int | None = None, **fields: Any) -> Event:
     return event("vllm-profile-info", Kind.CONTEXT, rank, **fields)
 
 
+def printed(*others: Event) -> tuple[ServerLedger, ...]:
+    return server_ledgers(others, {"vllm-profile-info": [LEDGER]}, {"vllm-profile-info": "vllm"})
+
+
 def named(root: Event, *others: Event) -> dict[str, int]:
-    return {part.what: part.bytes for part in ledger(root, others)}
+    return {part.what: part.bytes for part in ledger(root, printed(*others))}
 
 
 def test_a_message_of_the_allocator_tells_where_the_card_went() -> None:
@@ -91,7 +98,7 @@ def test_a_ledger_adds_up_to_the_card_exactly(
         total_bytes=total, free_bytes=free, allocated_bytes=allocated, reserved_unallocated_bytes=unused, process_bytes=process,
         private_pools_bytes=pools, other_processes=({"pid": 1, "used_bytes": other},),
     )  # fmt: skip
-    parts = ledger(root, [plan(weights_bytes=weights, kv_cache_bytes=cache)])
+    parts = ledger(root, printed(plan(weights_bytes=weights, kv_cache_bytes=cache)))
     assert not parts or sum(part.bytes for part in parts) == total
     assert all(part.bytes >= 0 for part in parts)
     assert {part.source for part in parts} <= {"measured", "derived"}
@@ -99,6 +106,6 @@ def test_a_ledger_adds_up_to_the_card_exactly(
 
 @given(st.fixed_dictionaries(dict.fromkeys(["total_bytes", "budget_bytes", "weights_bytes", "kv_cache_bytes", "non_torch_bytes"], SIZE)))
 def test_a_plan_adds_up_to_the_card_exactly(fields: dict[str, int]) -> None:
-    parts = ledger(event("vllm-no-kv-blocks"), [plan(**fields)])
+    parts = ledger(event("vllm-no-kv-blocks"), printed(plan(**fields)))
     assert not parts or sum(part.bytes for part in parts) == fields["total_bytes"]
     assert all(part.bytes >= 0 for part in parts)

@@ -114,6 +114,12 @@ RAISED = [
                                                    "event.kv_available_bytes": 2 * GIB}, None),
     ("a little where no figure says how far", {"log.mem_fraction_static": 0.9}, 0.94),
     ("to what servers take by default where somebody chose less", {"log.mem_fraction_static": 0.7}, 0.9),
+    ("the server's own suggestion, as it is printed", {"log.gpu_memory_utilization": 0.85, "log.suggested_share": "0.8751"}, 0.8751),
+    ("a suggestion above what is usual at most", {"log.gpu_memory_utilization": 0.93, "log.suggested_share": "0.9601"}, 0.9601),
+    ("no suggestion of the whole card", {"log.gpu_memory_utilization": 0.97, "log.suggested_share": "1.0012"}, None),
+    ("what one request lacks comes before a suggestion", {"log.gpu_memory_utilization": 0.9, "event.total_bytes": 40 * GIB, "event.kv_needed_bytes": 3 * GIB,
+                                                          "event.kv_available_bytes": 2 * GIB, "log.suggested_share": "0.91"}, 0.94),
+    ("by what was overdrawn, and a cache", {"log.gpu_memory_utilization": 0.8, "event.total_bytes": 40 * GIB, "event.kv_available_bytes": -GIB}, 0.88),
     ("not where the weights fill the card", {"log.mem_fraction_static": 0.9, "event.total_bytes": 24 * GIB, "log.weights_bytes": 23 * GIB}, None),
 ]  # fmt: skip
 

@@ -19,9 +19,8 @@ import msgspec
 import pytest
 from report.published import validate
 
-from oomdoctor.api import pipeline
+from oomdoctor.api.diagnose import diagnose
 from oomdoctor.case.diagnosis import Diagnosis, Finding
-from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.report.diagnosis.compose import compose
 from oomdoctor.report.render.markdown import render as markdown
 from oomdoctor.report.render.terminal import render as terminal
@@ -80,7 +79,7 @@ def inside(folder: Path) -> Iterator[None]:
 @cache
 def diagnosis(case: Path) -> Diagnosis:
     with inside(case):
-        return pipeline.diagnose_logs(sorted(path.name for path in case.glob("*.log")), load_pack(), config=expected(case).config)
+        return diagnose(sorted(Path(path.name) for path in case.glob("*.log")), config=expected(case).config)
 
 
 def test_there_are_at_least_fifty_cases() -> None:

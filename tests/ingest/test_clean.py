@@ -97,14 +97,67 @@ def test_lines_that_a_terminal_cut_are_joined_in_a_second_reading() -> None:
     assert not any(flow.joints for flow in split_flows(raw, 0, rejoin=False))
 
 
-@pytest.mark.parametrize(("lost", "joined"), [
-    pytest.param(0, True, id="a cut in a word"), pytest.param(1, True, id="a blank at the edge"), pytest.param(2, True, id="two blanks at the edge"),
-    pytest.param(3, False, id="a line that ended before the edge"),
+@pytest.mark.parametrize(("lost", "joint"), [
+    pytest.param(0, "", id="a cut in a word"),
+    pytest.param(1, " ", id="a blank at the edge"),
+    pytest.param(2, "  ", id="two blanks at the edge"),
+    pytest.param(3, "\n", id="a line that ended before the edge"),
 ])  # fmt: skip
-def test_blanks_that_were_lost_at_the_edge_come_back(lost: int, joined: bool) -> None:
+def test_blanks_that_were_lost_at_the_edge_come_back(lost: int, joint: str) -> None:
     first, second, third = "a" * (80 - lost), "b" * 80, "the rest"
     rejoined = [flow.text for flow in split_flows(f"{first}\n{second}\n{third}".encode(), 0) if flow.joints]
-    assert rejoined == ([f"{first}{' ' * lost}{second}{third}\n"] if joined else [])
+    assert rejoined == [f"{first}{joint}{second}{third}\n"]
+
+
+def test_two_wide_lines_that_begin_like_others_stay_apart() -> None:
+    raw = "\n".join(
+        f"Memory of rank {rank}: 41.20 GiB of 79.10 GiB in use by PyTorch{'.' * width}" for rank, width in ((1, 9), (2, 9), (3, 2))
+    )
+    assert not any(flow.joints for flow in split_flows(raw.encode(), 0))
+
+
+@pytest.mark.parametrize(("before", "after", "joined"), [
+    pytest.param("was refused, for it need", "s 2.00 GiB more", True, id="a cut in a word"),
+    pytest.param("Tried to allocate 2", "2.00 GiB more", True, id="a cut in a number"),
+    pytest.param("which all went well.", "step 3 is done", False, id="a sentence that was at its end"),
+    pytest.param("one of the lines that say", "Another thing", False, id="a line that begins one of its own"),
+    pytest.param("one of the lines that say", "2026-01-05 10:00:01 step", False, id="a line with a time"),
+])  # fmt: skip
+def test_one_long_line_is_joined_where_it_breaks_off_in_its_middle(before: str, after: str, joined: bool) -> None:
+    raw = f"first\n{before.rjust(100, 'x')}\n{after}\nlast".encode()
+    assert [flow.joints != [] for flow in split_flows(raw, 0)] == [False, True][: 1 + joined]
+
+
+SUPERVISED = [
+    pytest.param("{}", id="nothing around it"),
+    pytest.param("Jan  5 10:00:01 node7 train.sh[4242]: {}", id="the journal of a unit"),
+    pytest.param("2026-01-05T10:00:01.123456Z 00O {}", id="GitLab"),
+    pytest.param("[2026-01-05, 10:00:01 UTC] {{subprocess.py:93}} INFO - {}", id="Airflow"),
+    pytest.param("2026-01-05 10:00:01,123 - INFO - {}", id="a logger around all output"),
+    pytest.param("0: {}", id="srun --label"),
+    pytest.param("trainer-1  | {}", id="docker compose"),
+    pytest.param("    {}", id="indented as a whole"),
+]
+
+
+@pytest.mark.parametrize("around", SUPERVISED)
+def test_what_a_supervisor_put_before_every_line_changes_nothing(around: str) -> None:
+    width = 80
+    long = "x " * 30 + MESSAGE * 3
+    printed = ["Traceback (most recent call last):", "  step(batch)", "", *(long[at : at + width] for at in range(0, len(long), width))]
+    flows = split_flows("\n".join(map(around.format, printed)).encode(), 0)
+    assert [flow.text for flow in flows] == [flow.text for flow in split_flows("\n".join(printed).encode(), 0)]
+    assert long in flows[-1].text
+
+
+def test_a_journal_of_several_programs_keeps_their_names() -> None:
+    raw = "Jan  5 10:00:01 node7 train.sh[42]: step 1\nJan  5 10:00:01 node7 systemd[1]: serve.service: Main process exited"
+    assert texts(raw) == ["train.sh[42]: step 1", "systemd[1]: serve.service: Main process exited"]
+
+
+def test_a_logger_keeps_its_level_where_it_writes_all_lines_itself() -> None:
+    raw = "2026-01-05 10:00:01,123 - INFO - out of memory was seen before\n2026-01-05 10:00:02,123 - INFO - all is well"
+    assert all("INFO - " in text for text in texts(raw))
 
 
 @pytest.mark.parametrize(("raw", "wanted"), [

@@ -109,7 +109,7 @@ def test_fix_writes_its_keys(rules: Path, tmp_path: Path) -> None:
     config = tmp_path / "train.yaml"
     changes = oomdoctor.fix(config, log=tmp_path / "train.log", only=["gradient-checkpointing", "smaller-batch"], review=True, rules=rules)
     assert changes.applied.files[str(config)].decode() == (
-        "micro_batch_size: 2\nseq_length: 4096\nrecompute_granularity: full  # as shipped\n"
+        "micro_batch_size: 4\nseq_length: 4096\nrecompute_granularity: full  # as shipped\n"
     )
 
 

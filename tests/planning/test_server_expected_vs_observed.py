@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from html import unescape
 
 import pytest
 from report.published import validate
@@ -101,10 +102,17 @@ def test_a_slightly_larger_share_is_not_promised_where_it_is_not_enough() -> Non
     pytest.param(NOTHING, id="no engine, no model"),
     pytest.param(ENGINE.format(version="0.11.0", model="models/ours", length=4096) + NOTHING, id="a model that nobody knows"),
     pytest.param(ENGINE.format(version="0.11.0", model="Qwen/Qwen3-8B", length=4096) + NOTHING, id="neither the card nor the cache"),
-    pytest.param(short_of_a_request().rsplit("ValueError", 1)[0] + "INFO: Application startup complete.\n", id="no failure"),
+    pytest.param("INFO: Application startup complete.\n", id="a server that printed nothing of its memory"),
 ])  # fmt: skip
 def test_what_is_not_known_is_not_weighed(log: str) -> None:
     assert of(log).case.served is None
+
+
+def test_a_server_that_started_is_compared_as_well() -> None:
+    started = of(short_of_a_request().rsplit("ValueError", 1)[0] + "INFO: Application startup complete.\n")
+    assert started.case.served is not None and not started.case.incidents
+    report = render(compose(started, Wording("en"), "0"))
+    assert "What the server printed of its memory" in report and "By these figures" not in report
 
 
 def test_json_has_the_budget_and_what_was_seen() -> None:
@@ -120,8 +128,8 @@ def test_json_has_the_budget_and_what_was_seen() -> None:
     pytest.param("zh", ["服务的显存预算", "日志显示 15.27 GiB", "按这些数字，会卡在这里", "这样改之后应该放得下。"], id="Chinese"),
 ])  # fmt: skip
 def test_the_report_says_it(lang: str, words: list[str]) -> None:
-    report = render(compose(of(short_of_a_request()), Wording(lang), "0"))
-    assert [word for word in words if word not in report.replace("\\", "")] == []
+    report = unescape(render(compose(of(short_of_a_request()), Wording(lang), "0")).replace("\\", ""))
+    assert [word for word in words if word not in report] == []
 
 
 def test_sglang_is_read_from_its_arguments() -> None:

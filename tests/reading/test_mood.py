@@ -52,6 +52,8 @@ def test_it_is_stated(line: str) -> None:
     pytest.param("Unknown scaling type", False, id="a word that is part of a name"),
     pytest.param("Warning Evicted kubelet node was low on memory", False, id="somebody was put out"),
     pytest.param("evicting 12 cached blocks", True, id="something was put out"),
+    pytest.param("ran out of memory; this is not a failure, but may cost speed", True, id="no failure, whatever it may cost"),
+    pytest.param("ran out of memory; this may be a failure", False, id="it may be a failure"),
 ])  # fmt: skip
 def test_a_program_says_that_it_goes_on(line: str, goes_on: bool) -> None:
     assert says_it_goes_on(line, load_pack().lexicon) is goes_on

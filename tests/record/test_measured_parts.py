@@ -15,8 +15,8 @@ from oomdoctor.api.runs.evidence import diagnose_evidence
 from oomdoctor.case.diagnosis import Diagnosis, Fix
 from oomdoctor.case.recorded.parts import MeasuredPart
 from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.report.diagnosis.steps import steps
-from oomdoctor.report.document import Steps
+from oomdoctor.report.diagnosis.do_this import do_this
+from oomdoctor.report.document import BriefSteps
 from oomdoctor.report.wire.diagnosis import convert_diagnosis
 from oomdoctor.report.wording.wording import Wording
 
@@ -149,17 +149,17 @@ def test_a_snapshot_can_stand_beside_a_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("lang", "sentence"), [
-    ("en", "Frees about 7.42 GiB of the 14.84 GiB measured if it is halved."),
-    ("zh", "省下约为实测 14.84 GiB 中的 7.42 GiB（减半时）。"),
+    ("en", "frees ≈7.42 GiB if halved"),
+    ("zh", "减半约省 7.42 GiB"),
 ])  # fmt: skip
 def test_a_step_says_in_short_what_it_frees(tmp_path: Path, lang: str, sentence: str) -> None:
     diagnosis = died(tmp_path, [WEIGHTS, ACTIVATIONS], config=None)
     finding = diagnosis.findings[0]
     batch = fix(diagnosis, "smaller-batch")
     first = replace(batch, id="first", frees_measured=None)
-    shown = steps([replace(finding, fixes=(first, batch))], Wording(lang), 0)
-    told = [step for block in shown if isinstance(block, Steps) for step in block.steps]
-    assert sentence in "".join(span.text for span in told[1].text)
+    shown = do_this(replace(diagnosis, findings=(replace(finding, fixes=(first, batch)),), open_cause=None), Wording(lang))
+    brief = [step for block in shown if isinstance(block, BriefSteps) for step in block.steps]
+    assert sentence in brief[1].aside
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])

@@ -42,15 +42,15 @@ def watched(place: Path, command: list[str], before: str = "") -> tuple[int, Dia
 HEADLINES = {
     "address-space-limit-was-reached": "A limit that is set for the process refused it memory",
     "container-memory-limit": "The memory limit of the container or job was reached",
-    "disk-was-full": "No memory failure: The disk was full",
+    "disk-was-full": "No memory failure: the disk was full",
     "it-crashed": "No memory failure: It crashed in native code",
-    "it-ended-itself": "No memory failure: The program ended itself",
+    "it-ended-itself": "No memory failure: the program ended itself",
     "killed-by-hand": "No memory failure: Somebody ended it with SIGKILL",
     "limit-of-the-process": "A request for host memory was refused, though the host had room",
-    "native-crash": "No memory failure: A process crashed in native code",
+    "native-crash": "No memory failure: a process crashed in native code",
     "node-was-gone": "Not decided yet: nobody saw the end; the node or the whole job was gone at once",
     "shm-was-full": "Shared memory (/dev/shm) ran out",
-    "stopped-by-a-signal": "No memory failure: A signal from outside stopped it",
+    "stopped-by-a-signal": "No memory failure: a signal from outside stopped it",
 }
 """How a report begins whose first finding is this one."""
 
@@ -178,5 +178,5 @@ def test_a_file_system_fills_up(tmp_path: Path, where: str, out: str, program: s
         done = subprocess.run(line, stdout=log, stderr=log, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60)
     assert done.returncode != 0
     assert first(diagnose_evidence(str(kept), load_pack())) == found
-    said = oomdoctor(["diagnose", str(kept), "--lang", "en"]).stdout
+    said = oomdoctor(["diagnose", str(kept), "--full", "--lang", "en"]).stdout
     assert "Whole card" not in said and ("All of /dev/shm" in said) is (found[0] == "shm-was-full")

@@ -14,14 +14,14 @@ from oomdoctor.case.event import Certainty, Kind
 from oomdoctor.knowledge.pack import SIGNATURES, load_pack
 from oomdoctor.report.diagnosis.compose import compose
 from oomdoctor.report.diagnosis.headline import settle_text, summary
-from oomdoctor.report.document import Bar, Facts, Folded, Heading, Paragraph, Quote, Steps
+from oomdoctor.report.document import Bar, BriefSteps, Facts, Folded, Heading, Paragraph, Quote, Steps
 from oomdoctor.report.wording.texts import FIGURES, SETTLE
 from oomdoctor.report.wording.wording import Wording
 
 SUMMARIES = [
     pytest.param(
         samples.device_oom,
-        "GPU memory ran out on rank 3 (GPU 3), during backward: 2.00 GiB were asked for, 419.84 MiB were free.",
+        "GPU memory ran out on rank 3 (GPU 3), during backward: 2.00 GiB asked, 419.84 MiB free of 23.69 GiB.",
         id="a device OOM says where, when and how much",
     ),
     pytest.param(samples.look_alike, "No memory failure: bf16 is not supported on this card.", id="a look-alike says what it is instead"),
@@ -35,8 +35,7 @@ SUMMARIES = [
     pytest.param(
         samples.survived,
         "No failure: GPU memory ran short 12 times on rank 0 (GPU 0), during the forward pass: "
-        "512.00 MiB were asked for, "
-        "100.00 MiB were free, and the program handled it and went on.",
+        "512.00 MiB asked, 100.00 MiB free, and the program handled it and went on.",
         id="a survived OOM is no failure",
     ),
     pytest.param(
@@ -60,13 +59,15 @@ def test_the_first_sentence(sample: Callable[[], Diagnosis], sentence: str) -> N
 
 
 def test_chinese_puts_the_place_first() -> None:
-    assert summary(samples.device_oom(), Wording("zh")) == "rank 3（GPU 3）在反向传播时显存不足：申请 2.00 GiB，只剩 419.84 MiB。"
+    assert (
+        summary(samples.device_oom(), Wording("zh")) == "rank 3（GPU 3）在反向传播时显存不足：申请 2.00 GiB，23.69 GiB 中只剩 419.84 MiB。"
+    )
 
 
 @pytest.mark.parametrize(
     ("free", "total", "limit", "part"),
     [
-        pytest.param(None, None, None, "2.00 GiB were asked for.", id="only the request is known"),
+        pytest.param(None, None, None, "2.00 GiB asked.", id="only the request is known"),
         pytest.param(3 << 30, 24 << 30, None, "refused, although 3.00 GiB were free.", id="enough was free"),
         pytest.param(
             3 << 30, 24 << 30, 8 << 30, "refused at a limit of 8.00 GiB, although 3.00 GiB were free.", id="a set limit refused it"
@@ -90,19 +91,21 @@ def test_no_placeholder_of_a_template_is_left(sample: Callable[[], Diagnosis], l
     assert "  ," not in text
 
 
-def test_the_order_is_verdict_evidence_figures_meaning_steps_and_folds_last() -> None:
+def test_the_order_is_verdict_place_cause_steps_run_bar_and_folds_last() -> None:
     document = compose(samples.device_oom(), Wording("en"), "0.1.0")
     kinds = [type(block) for block in document.blocks]
-    order = [kinds.index(kind) for kind in (Paragraph, Quote, Facts, Bar, Steps, Folded)]
+    order = [kinds.index(kind) for kind in (Paragraph, Quote, Heading, BriefSteps, Bar, Folded)]
     assert order == sorted(order)
     assert all(kind is Folded for kind in kinds[kinds.index(Folded) :])
-    assert [block.text for block in document.blocks if isinstance(block, Heading)] == [
-        "What was seen", "The figures", "What it means", "What to do next", "Common advice that does not hold", "What is not known",
+    assert [block.text for block in document.blocks if isinstance(block, Heading)] == ["Do this"]
+    assert [block.title for block in document.blocks if isinstance(block, Folded)] == [
+        "The message", "The figures", "All findings (2)", "The steps in full (5)", "Sources (2)", "What followed (13)", "What is not known",
+        "Also in the log (1)",
     ]  # fmt: skip
 
 
 def test_repeats_are_counted_not_listed() -> None:
-    assert "The same on ranks 0, 1, 2 and 4 more; seen 16 times in all." in repr(compose(samples.device_oom(), Wording("en"), "0"))
+    assert "the same on ranks 0, 1, 2 and 4 more; seen 16 times in all" in repr(compose(samples.device_oom(), Wording("en"), "0"))
 
 
 def test_consequences_are_folded_and_capped() -> None:
@@ -119,7 +122,8 @@ def test_consequences_are_folded_and_capped() -> None:
 
 def test_no_number_is_in_the_table_and_in_the_bar() -> None:
     blocks = compose(samples.device_oom(), Wording("en"), "0").blocks
-    facts = next(block for block in blocks if isinstance(block, Facts))
+    figures = next(block for block in blocks if isinstance(block, Folded) and block.title == "The figures")
+    facts = next(block for block in figures.blocks if isinstance(block, Facts))
     bar = next(block for block in blocks if isinstance(block, Bar))
     assert not {row.value for row in facts.rows} & {part.value for part in bar.slices}
     assert sum(part.share for part in bar.slices) == pytest.approx(1)
@@ -132,9 +136,12 @@ def test_a_wrong_source_is_shown_with_its_correction() -> None:
 
 def test_fixes_of_several_findings_come_once_each() -> None:
     base = samples.device_oom()
-    twice = replace(base, findings=(*base.findings, *base.findings))
-    steps = [step.title for block in compose(twice, Wording("en"), "0").blocks if isinstance(block, Steps) for step in block.steps]
-    assert len(steps) == len(set(steps)) == 4
+    twice = compose(replace(base, findings=(*base.findings, *base.findings)), Wording("en"), "0").blocks
+    actions = next(block for block in twice if isinstance(block, BriefSteps)).steps
+    assert len(actions) == len({action.do for action in actions}) == 3
+    folded = next(block for block in twice if isinstance(block, Folded) and block.title == "The steps in full (5)")
+    titles = [step.title for block in folded.blocks if isinstance(block, Steps) for step in block.steps]
+    assert len(titles) == len(set(titles)) == 5
 
 
 @pytest.mark.parametrize("place", ["line", "from_end", "offset"])
@@ -150,7 +157,7 @@ def test_a_message_is_placed_by_what_is_known(place: str) -> None:
     moved = replace(root, place=replace(root.place, line=line, from_end=from_end, offset=9))
     case = replace(base.case, incidents=(replace(base.case.incidents[0], root=moved),))
     quote = next(block for block in compose(replace(base, case=case), Wording("en"), "0").blocks if isinstance(block, Quote))
-    assert quote.where == expected
+    assert quote.where.partition(" · ")[0] == expected
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from oomdoctor.configs.readers.read import read_config
 from oomdoctor.configs.resolve import resolve_config
 from oomdoctor.findings.facts import facts
 from oomdoctor.findings.failure_step import failure_step
+from oomdoctor.findings.fitting import fitting
 from oomdoctor.findings.host_memory import host_memory
 from oomdoctor.findings.serving_share import serving_share
 from oomdoctor.knowledge.fact_names import DERIVED, INCIDENT, VERDICT, FactNames, fact_names
@@ -38,6 +39,7 @@ def of_logs() -> frozenset[str]:
                 settings = case.training.facts() if case.training is not None else {}
                 known = facts(case.incidents, case.verdict, {**case.facts, **settings})
                 out |= {*known, *host_memory(case.events, known), *serving_share(known, None)}
+                out |= {name for incident in case.incidents for name in fitting(incident.root, case.ledgers, known)}
     return frozenset(out)
 
 

@@ -26,7 +26,7 @@ from oomdoctor.knowledge.records.framework import FrameworkCore, FrameworkRecord
 from oomdoctor.knowledge.records.odds import EVIDENCE_LOG_ODDS, PROBLEM_LOG_ODDS
 from oomdoctor.knowledge.records.problem import ProblemCore, ProblemRecord
 from oomdoctor.knowledge.records.request import RequestCore, RequestRecord, RequestSign, SignCore, SignPattern
-from oomdoctor.knowledge.records.signature import Alternative, SignatureCore
+from oomdoctor.knowledge.records.signature import LEDGER, Alternative, SignatureCore
 from oomdoctor.knowledge.rows.bug_rows import program_bugs
 from oomdoctor.knowledge.rule_set import LoadedSignature, RuleSet
 from oomdoctor.knowledge.yaml_file import place_of_word
@@ -109,7 +109,11 @@ def packed(rules: RuleSet, root: str, *, has_examples: bool = True) -> bytes:
         literals=literals,
         behind=behind,
         sampled=sampled,
-        courses={number for number in sampled if any(_prints_memory(cores[signature]) for signature in behind[number])},
+        courses={
+            number
+            for number in sampled
+            if any(_prints_memory(cores[signature]) or LEDGER in rules.signatures[signature].record.tells for signature in behind[number])
+        },
         families={name: [number for number, core in enumerate(cores) if core.family == name] for name in families},
         observed=[number for number, core in enumerate(cores) if core.says is not None],
         cores=[put(core) for core in cores],
@@ -129,7 +133,7 @@ def packed(rules: RuleSet, root: str, *, has_examples: bool = True) -> bytes:
         matching=put(matched),
         computations=put([_computation_core(record) for record in rules.computations]),
         requests=put(_request_cores(rules)),
-        shown_bugs=put([_matched_bug(record) for _, record in _bugs(rules) if record.bug.shown]),
+        shown_bugs=put([_matched_bug(record) for _, record in _bugs(rules) if record.bug.shown or record.bug.came_with_release]),
         lexicon=put(lexicon_tree(concept for _, concept in rules.concepts)),
         frameworks=put([_framework_core(record) for _, record in rules.frameworks]),
         parts={part: put(index) for part, index in indexes.items()},

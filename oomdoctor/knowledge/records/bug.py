@@ -65,6 +65,11 @@ class BugRecord(Record, frozen=True, kw_only=True):
     examples: list[BugExample] = []
     near_misses: list[BugExample] = []
 
+    @property
+    def came_with_release(self) -> bool:
+        """Whether earlier and later releases than those that have it are known to be free of it."""
+        return all(span.startswith("==") or "," in span for span in self.versions)
+
 
 class BugFile(Record, frozen=True, kw_only=True):
     """A file rules/bugs/<program>.yaml."""
@@ -109,6 +114,11 @@ class ProgramBug(Record, frozen=True, kw_only=True):
 def version_field(program: str) -> str:
     """Return the field that holds a version found by the marks of a program."""
     return f"{program.replace('-', '_').replace('.', '_')}_release"
+
+
+def name_signature(program: str) -> str:
+    """Return the id of the signature that finds the name of a program in what a reporter writes."""
+    return f"name-of-{program}"
 
 
 def other_version_field(program: str) -> str:

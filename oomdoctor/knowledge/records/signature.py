@@ -23,6 +23,8 @@ FamilyName = Literal[
 ]
 UnitName = Literal["KiB", "MiB", "GiB", "TiB"]
 PurposeName = Literal["training", "inference"]
+LEDGER, LEDGER_BEGINS = "memory-ledger", "ledger-begins"
+"""Topics of rules/topics.yaml that code asks for: figures of what a server takes of a card, and that a server starts anew."""
 
 
 class Example(Record, frozen=True, kw_only=True):

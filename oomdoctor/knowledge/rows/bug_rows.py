@@ -5,14 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from oomdoctor.knowledge.records.bug import BugFile, BugMessage, BugRecord, ProgramBug, bug_signature, other_version_field, version_field
+from oomdoctor.knowledge.records.bug import (
+    BugFile,
+    BugMessage,
+    BugRecord,
+    ProgramBug,
+    bug_signature,
+    name_signature,
+    other_version_field,
+    version_field,
+)
 from oomdoctor.knowledge.records.signature import Example, NearMiss, SignatureRecord
 
+_LETTERS = re.compile(r"[A-Za-z0-9]")
+_RARE_NAME = 6
+"""Letters and digits of a name that is rare enough to be looked for in every line."""
 _BEFORE = r"(?<![\w.])"
-_AFTER = r"(?=[\s,;:)\]|\"'`_/]|\.\s|\.$|$)"
+_AFTER = r"(?=[\s,;:)\]|\"'`_/]|[^\x00-\x7f]|\.\s|\.$|$)"
 _FIRST_NUMBERS = re.compile(r"[\d.]{1,8}$")
-_FILLER = r"(?:[ :=]{0,2}(?:to |from )?(?:version|release|update)\b)?[ :=]{0,2}"
-"""What may stand between the name of a program and its version."""
+_FILLER = r"(?:[ :=]{0,2}(?:to |from )?(?:[vV]ersion|release|update)\b(?:\n{1,2}(?=v?\d))?)?[ :=]{0,2}"
+"""What may stand between the name of a program and its version; in the form of an issue the version stands below its heading."""
 _LISTED = r"(?:v?\d{1,3}\.\d{1,3}[\w.]{0,12}(?:,|,? &|,? and) {0,3}){0,3}"
 """Releases before the last of a list: `4.37.2, 4.38.2 & 4.39.3`."""
 _WORKS = r"(?![^\n]{0,3}\b(?:works?|is fine|was fine|is OK|was OK|does not|doesn't|did not|didn't)\b)"
@@ -24,6 +36,9 @@ def bug_signatures(file: BugFile) -> Iterator[SignatureRecord]:
     versions = _of_versions(file)
     if versions is not None:
         yield versions
+    name = _of_name(file)
+    if name is not None:
+        yield name
     for bug in file.bugs:
         yield from _of_messages(bug)
 
@@ -41,6 +56,22 @@ def program_bugs(file: BugFile) -> Iterator[ProgramBug]:
             folders=file.folders,
             bug=bug,
         )
+
+
+def _of_name(file: BugFile) -> SignatureRecord | None:
+    """Return the signature of the program's name in prose; None where the name is too short to be looked for."""
+    if len(_LETTERS.findall(file.title)) < _RARE_NAME:
+        return None
+    names = list(dict.fromkeys((file.title, file.title.lower(), file.title.replace(" ", "-"))))
+    return SignatureRecord(
+        id=name_signature(file.program),
+        kind="context",
+        literals=names,
+        pattern=f"(?<![\\w./-])(?:{'|'.join(re.escape(name).replace(chr(92) + ' ', ' ') for name in names)})(?![\\w/=-]|\\.\\w)",
+        source=file.source,
+        examples=[Example(text=f"It runs out of memory in {file.title}.")],
+        near_misses=[NearMiss(text=f"{file.packages[0] if file.packages else file.program}==1.2.0", why="a row of a list")],
+    )
 
 
 def _of_messages(bug: BugRecord) -> Iterator[SignatureRecord]:
@@ -82,7 +113,7 @@ def _of_versions(file: BugFile) -> SignatureRecord | None:
 
 
 def _number(file: BugFile) -> str:
-    return r"\d{3,6}" if file.build else r"\d{1,4}\.\d{1,4}[\w.+-]{0,40}?"
+    return r"\d{3,6}" if file.build else r"\d{1,4}\.\d{1,4}[A-Za-z0-9_.+-]{0,40}?"
 
 
 def _name(mark: str) -> str:

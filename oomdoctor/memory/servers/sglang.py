@@ -94,6 +94,9 @@ def graph_sizes(largest: int) -> int:
 def _card_bytes(expected: Served, seen: Mapping[str, int], log: Mapping[str, Value]) -> int | None:
     """Return the card that explains what the log says is free beside what is loaded."""
     del seen
+    before = log.get("log.initial_free_bytes")
+    if isinstance(before, int):
+        return before + expected.beside[0].bytes
     free, *held = (log.get(f"log.{name}") for name in ("free_bytes", "weights_bytes", "k_bytes", "v_bytes"))
     if not isinstance(free, int) or not isinstance(held[0], int):
         return None

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from oomdoctor.case.diagnosis import Finding, Fix
 from oomdoctor.case.event import Value
 from oomdoctor.case.incident import Incident
+from oomdoctor.case.server_ledger import ServerLedger
 from oomdoctor.case.serving import ByteRange, Served, ServedRun, StartupCheck
 from oomdoctor.case.settings import RunConfig, Scalar
 from oomdoctor.case.shape import Shape
@@ -25,14 +26,11 @@ from oomdoctor.setups.server import CardLookup, deploy_run, server_record
 
 _UNSURE = 0.3
 """The relative uncertainty of what a change moves, where the cache before it was observed; what the memory fraction gives is certain."""
-_PRINTED = {
-    "weights": ("weights_bytes",),
-    "outside torch": ("non_torch_bytes",),
-    "working set": ("activation_peak_bytes",),
-    "kv cache": ("kv_available_bytes", "kv_cache_bytes"),
-}
-"""Terms by the fields of messages that print them."""
+_CACHE_FIELDS = ("kv_available_bytes", "kv_cache_bytes")
+"""What a message of a failure says of the room for the cache; it may be less than nothing."""
 _ANY_CARD = 1 << 36
+_BEFORE = "log.initial_free_bytes"
+"""What was free before the first of several loads, where a log names several."""
 
 
 class ServerExpectedVsObserved(Struct, frozen=True):
@@ -64,15 +62,18 @@ class ServerExpectedVsObserved(Struct, frozen=True):
 
 
 def server_expected_vs_observed(
-    training: RunConfig | None, log: Mapping[str, Value], incident: Incident, pack: Pack
+    training: RunConfig | None, log: Mapping[str, Value], incident: Incident | None, printed: ServerLedger | None, pack: Pack
 ) -> ServerExpectedVsObserved | None:
-    """Compare the server of a failure with its log; None where it is none or keeps no cache, or where model or card are not known."""
+    """Compare a server with its log; None where it is none or keeps no cache, or where model or card are not known.
+
+    `incident` is its failure, if it has one; `printed` is what it printed of the card.
+    """
     run = run_from_log(training, log)
     record = server_record(run.settings, run.framework, pack)
     if run.shape is None or record is None or keeps_nothing(run.shape):
         return None
-    seen = dict(_printed(log, incident))
-    total, is_known = _total(run, run.shape, record, log, incident, seen)
+    seen = dict(_printed(printed, incident))
+    total, is_known = _total(run, run.shape, record, log, incident, printed, seen)
     if total is None:
         return None
     card = CardLookup(str(log.get("log.gpu_name", "")), total)
@@ -81,6 +82,7 @@ def server_expected_vs_observed(
         served=_with_observed_cache(expected, expected, seen),
         expected=expected,
         seen=seen,
+        seen_tokens=None if printed is None else printed.full_tokens,
         total_is_known=is_known,
         has_served="log.serving" in log,
     )
@@ -92,24 +94,42 @@ def _served(run: LoggedRun, log: Mapping[str, Value], shape: Shape, record: Serv
     return deploy_run(run, log, shape, record, card).newest()
 
 
-def _printed(log: Mapping[str, Value], incident: Incident) -> Iterable[tuple[str, int]]:
-    for name, fields in _PRINTED.items():
-        values = (value for field in fields for value in (incident.root.fields.get(field), log.get(f"log.{field}")))
-        size = next((value for value in values if isinstance(value, int)), None)
-        if size is not None:
-            yield name, size
+def _printed(ledger: ServerLedger | None, incident: Incident | None) -> Iterable[tuple[str, int]]:
+    """Yield what the log shows, by the names of terms; of the cache what the failure says counts before what was planned."""
+    fields = _CACHE_FIELDS if incident is not None else ()
+    failed = next((size for name in fields if incident is not None and (size := incident.root.size(name)) is not None), None)
+    if ledger is not None:
+        parts = {
+            "weights": ledger.weights,
+            "outside torch": ledger.outside,
+            "working set": ledger.activations,
+            "cuda graphs": ledger.graphs,
+            "kv cache": ledger.cache,
+        }
+        yield from ((name, size) for name, size in parts.items() if size is not None and (name != "kv cache" or failed is None))
+    if failed is not None:
+        yield "kv cache", failed
 
 
 def _total(
-    run: LoggedRun, shape: Shape, record: ServerRecord, log: Mapping[str, Value], incident: Incident, seen: Mapping[str, int]
+    run: LoggedRun,
+    shape: Shape,
+    record: ServerRecord,
+    log: Mapping[str, Value],
+    incident: Incident | None,
+    printed: ServerLedger | None,
+    seen: Mapping[str, int],
 ) -> tuple[int | None, bool]:
     """Return the bytes of the card, and whether the log tells them or the card's name; else what explains the rest."""
-    budget, card = budget_from_log(incident.root, log), card_named(str(log.get("log.gpu_name", "")))
-    for size in (budget.total if budget else None, log.get("log.total_bytes"), card.bytes if card else None):
+    budget = None if incident is None else budget_from_log(incident.root, log)
+    card = card_named(str(log.get("log.gpu_name", "")))
+    told = None if printed is None else printed.total
+    for size in (budget.total if budget else None, told, log.get("log.total_bytes"), card.bytes if card else None):
         if isinstance(size, int) and size > 0:
             return size, True
     guess = _served(run, log, shape, record, CardLookup("", _ANY_CARD))
-    return ENGINES[record.engine].card_bytes(guess, seen, log), False
+    started = None if printed is None else printed.initial_free
+    return ENGINES[record.engine].card_bytes(guess, seen, log if started is None else {**log, _BEFORE: started}), False
 
 
 def _with_observed_cache(changed: Served, before: Served, seen: Mapping[str, int]) -> Served:

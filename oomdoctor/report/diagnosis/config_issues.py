@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.case.settings import ConfigIssue, RunConfig
@@ -14,6 +15,21 @@ from oomdoctor.report.wording.wording import Wording
 _SHOWN = 3
 _FOLDED = 20
 _STYLES = {"error": Style.BAD, "warning": Style.WARN, "note": Style.DIM}
+
+
+def config_error(training: RunConfig | None, wording: Wording) -> Iterator[Block]:
+    """Yield the first thing in the config that stops the run or has no effect, without what to write instead."""
+    issue = next((issue for issue in (training.issues if training is not None else ()) if issue.severity == "error"), None)
+    if issue is not None:
+        place = Span(f"{os.path.basename(issue.file)}:{issue.line}", Style.BAD)
+        yield Paragraph((place, Span("  "), *spans(wording.sentence(wording.say(issue.what)))))
+
+
+def more_on_config(training: RunConfig | None, wording: Wording) -> Iterator[Block]:
+    """Yield all that is said of the config, folded."""
+    issues = training.issues if training is not None else ()
+    if issues:
+        yield Folded(wording.say(labels.CONFIG_ISSUES, n=len(issues)), _blocks(issues, wording))
 
 
 def config_issue_blocks(training: RunConfig | None, wording: Wording) -> Iterator[Block]:
@@ -32,13 +48,14 @@ def config_issue_blocks(training: RunConfig | None, wording: Wording) -> Iterato
 
 def _complaint(issue: ConfigIssue, wording: Wording, *, whole: bool = True) -> Paragraph:
     place = Span(f"{issue.file}:{issue.line}", _STYLES[issue.severity])
-    write = (
-        (*spans(wording.blank + wording.say(labels.WRITE_INSTEAD)), Span(issue.replacement, Style.CODE), Span(wording.stop))
-        if issue.replacement
-        else ()
-    )
     why = wording.blank + wording.sentence(wording.say(issue.why)) if whole else ""
-    return Paragraph((place, Span("  "), *spans(wording.sentence(wording.say(issue.what))), *spans(why), *write))
+    return Paragraph((place, Span("  "), *spans(wording.sentence(wording.say(issue.what))), *spans(why), *_instead(issue, wording)))
+
+
+def _instead(issue: ConfigIssue, wording: Wording) -> tuple[Span, ...]:
+    if not issue.replacement:
+        return ()
+    return (*spans(wording.blank + wording.say(labels.WRITE_INSTEAD)), Span(issue.replacement, Style.CODE), Span(wording.stop))
 
 
 def _blocks(rest: Sequence[ConfigIssue], wording: Wording) -> tuple[Block, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from oomdoctor.case.expected import AtFailure, Expected
 from oomdoctor.case.recorded.parts import ExpectedPart, MeasuredPart, MeasuredParts
 from oomdoctor.case.text import Text
-from oomdoctor.report.document import Block, Facts, Folded, Heading, Paragraph, Row, Span, Style
+from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span, Style
 from oomdoctor.report.wording import labels
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import GIB, format_size
@@ -42,8 +42,8 @@ def _at(at: AtFailure, wording: Wording) -> Iterator[str]:
         yield wording.say(labels.ABOVE_EXPECTED, size=f"{(at.seen - at.expected) / GIB:.1f} GiB")
 
 
-def measured_parts(measured: MeasuredParts | None, wording: Wording, *, folds: bool) -> Iterator[Block]:
-    """Yield the parts of the card where they were measured; folded where a screen has no room for them."""
+def measured_parts(measured: MeasuredParts | None, wording: Wording) -> Iterator[Block]:
+    """Yield the parts of the card where they were measured."""
     if measured is None:
         return
     live = sum(part.bytes for part in measured.parts)
@@ -51,12 +51,9 @@ def measured_parts(measured: MeasuredParts | None, wording: Wording, *, folds: b
     rows = tuple(_row(part, wording) for part in shown)
     title = wording.say(labels.PARTS_AT[measured.at], gpu=measured.device)
     source = labels.PARTS_SOURCE if any(part.expected is not None for part in shown) else labels.PARTS_SOURCE_ALONE
-    blocks = (Facts(rows), Paragraph((Span(wording.say(source), Style.DIM),)))
-    if folds:
-        yield Folded(title, blocks, wording.semicolon.join(f"{row.label} {row.value}" for row in rows[:3]))
-    else:
-        yield Heading(title)
-        yield from blocks
+    yield Heading(title)
+    yield Facts(rows)
+    yield Paragraph((Span(wording.say(source), Style.DIM),))
 
 
 def _row(part: MeasuredPart, wording: Wording) -> Row:

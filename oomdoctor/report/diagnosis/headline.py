@@ -9,14 +9,18 @@ from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.event import Certainty, Event, Kind
 from oomdoctor.case.incident import Incident
 from oomdoctor.case.text import Text
+from oomdoctor.report.diagnosis.certainty import is_kill, is_told_by_message, verdict_certainty
 from oomdoctor.report.diagnosis.places import event_text
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording import labels
+from oomdoctor.report.wording.phrases import bare, lower_first
 from oomdoctor.report.wording.texts import HOST_CAUSES, PHASES, REASONS, SETTLE, gap_text
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_size
 
 _DEVICES = {"npu": "NPU", "mps": "MPS", "tpu": "TPU", "xpu": "XPU", "mlu": "MLU", "musa": "MUSA", "gcu": "GCU", "hpu": "HPU"}
+_MANAGERS = ("slurm", "k8s", "docker")
+"""Programs that say how a job ended, by the beginnings of the ids of their messages."""
 _GPU_KINDS = frozenset({Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM})
 
 _SEAM = r"(?<=[\u4e00-\u9fff])(?=[A-Za-z])|(?<=[A-Za-z])(?=[\u4e00-\u9fff])"
@@ -27,11 +31,17 @@ def summary(diagnosis: Diagnosis, wording: Wording) -> str:
     """Return the verdict in one sentence."""
     case = diagnosis.case
     incident = case.incidents[0] if case.incidents else None
-    title = wording.say(diagnosis.findings[0].title) if diagnosis.findings else None
-    reason = _reason(case, incident)
+    is_titled = diagnosis.findings and not is_told_by_message(diagnosis)
+    title = wording.say(diagnosis.findings[0].title) if is_titled else None
+    reason = _reason(diagnosis, incident)
     if reason == Kind.HOST_OOM.value:
         reason = _whose_limit(diagnosis)
-    return clean_line(_sentence(reason, case, incident, title, wording), 400)
+    return clean_line(_sentence(reason, case, incident, verdict_certainty(diagnosis), title, wording), 400)
+
+
+def has_figures(incident: Incident) -> bool:
+    """Return whether the sentence on an incident tells its figures."""
+    return bool(_figures(incident, Wording("en")))
 
 
 def _whose_limit(diagnosis: Diagnosis) -> str:
@@ -50,7 +60,7 @@ def incident_sentence(incident: Incident, wording: Wording) -> str:
     """One incident in one sentence."""
     if incident.survived:
         reason = "survived"
-    elif incident.kind is Kind.CONSEQUENCE and _is_sigkill(incident.root):
+    elif incident.kind is Kind.CONSEQUENCE and is_kill(incident.root):
         reason = "killed"
     elif incident.root.fields.get("scope") == "memcg":
         reason = "host-oom-at-a-limit"
@@ -67,20 +77,25 @@ def settle_text(case: Case, wording: Wording) -> str | None:
     rank = _first_rank(case) if key == "first-rank-log" else None
     if rank is not None:
         return wording.say(SETTLE["first-rank-log-known"], rank=rank)
-    return wording.say(SETTLE.get(key, SETTLE["generic"]))
+    return wording.say(SETTLE.get(f"{key}-{_manager(case)}", SETTLE.get(key, SETTLE["generic"])))
 
 
-def _reason(case: Case, incident: Incident | None) -> str:
-    verdict = case.verdict
-    if verdict.settle == "sigkill" and verdict.memory_failure == "possible" and incident and incident.kind is not Kind.HOST_OOM:
+def _manager(case: Case) -> str | None:
+    """Return what ran the job or container, as the programs tell whose messages the log holds."""
+    return next((name for name in _MANAGERS for event in case.events if event.signature.startswith(name)), None)
+
+
+def _reason(diagnosis: Diagnosis, incident: Incident | None) -> str:
+    verdict = diagnosis.case.verdict
+    is_open = verdict_certainty(diagnosis) is Certainty.POSSIBLE
+    if verdict.settle == "sigkill" and is_open and incident and (incident.kind is not Kind.HOST_OOM or is_kill(incident.root)):
         return "killed"
     return verdict.reason or ("survived" if verdict.survived else verdict.kind.value)
 
 
-def _sentence(reason: str, case: Case, incident: Incident | None, title: str | None, wording: Wording) -> str:
+def _sentence(reason: str, case: Case, incident: Incident | None, certainty: Certainty, title: str | None, wording: Wording) -> str:
     if reason not in REASONS:
-        return _fill(f"generic-{case.verdict.memory_failure}", incident, case.verdict.certainty, None, wording, case)
-    certainty = Certainty.POSSIBLE if case.verdict.memory_failure == "possible" else case.verdict.certainty
+        return _fill(f"generic-{case.verdict.memory_failure}", incident, certainty, None, wording, case)
     return _fill(reason, incident, certainty, title, wording, case)
 
 
@@ -94,6 +109,7 @@ def _fill(
         sure=wording.say(labels.SURE[certainty.value]),
         memory=_memory(incident, wording),
         place=_place(incident, wording),
+        first=_first(incident, wording),
         phase=_phase(incident, wording),
         figures=_figures(incident, wording) if incident else "",
         times=wording.say(labels.TIMES, n=incident.count) if incident and incident.count > 1 else wording.say(labels.ONCE),
@@ -148,6 +164,12 @@ def _place(incident: Incident | None, wording: Wording) -> str:
     return f" on {parts[0]}" + (f" ({parts[1]})" if parts[1:] else "")
 
 
+def _first(incident: Incident | None, wording: Wording) -> str:
+    """Return which of several ranks failed first, as a sentence before what it failed with."""
+    rank = incident.root.rank if incident is not None else None
+    return "" if rank is None else wording.say(labels.FAILED_FIRST, n=rank)
+
+
 def _phase(incident: Incident | None, wording: Wording) -> str:
     phase = (incident.phase or incident.root.phase) if incident else None
     if not phase or phase == "unknown":
@@ -164,7 +186,15 @@ def _figures(incident: Incident, wording: Wording) -> str:
         return _victim(incident.root, wording) or _requested(incident.root, wording) or _limit(incident.root, wording)
     if incident.kind is Kind.KERNEL_RESOURCE:
         return _of_limit(incident.root, wording)
-    return _requested(incident.root, wording)
+    return _requested(incident.root, wording) or _cache(incident.root, wording)
+
+
+def _cache(root: Event, wording: Wording) -> str:
+    """Return what a server's cache needs and what is left for it."""
+    needed, left = root.size("kv_needed_bytes"), root.size("kv_available_bytes")
+    if needed is None or left is None:
+        return ""
+    return wording.say(labels.CACHE_NEEDS, needed=format_size(needed), left=format_size(left))
 
 
 def _requested(root: Event, wording: Wording) -> str:
@@ -175,6 +205,8 @@ def _requested(root: Event, wording: Wording) -> str:
         return wording.say(labels.ASKED_ABOVE, asked=format_size(requested), total=format_size(total))
     if free is None:
         return wording.say(labels.ASKED, asked=format_size(requested))
+    if free < requested and total is not None:
+        return wording.say(labels.ASKED_FREE_OF, asked=format_size(requested), free=format_size(free), total=format_size(total))
     if free < requested:
         return wording.say(labels.ASKED_FREE, asked=format_size(requested), free=format_size(free))
     if limit is not None:
@@ -210,18 +242,14 @@ def _of_limit(root: Event, wording: Wording) -> str:
 
 def _what(root: Event | None, title: str | None, wording: Wording) -> str:
     if title:
-        return title.rstrip(" .。")
+        return lower_first(bare(title))
     if root is None:
         return wording.say(labels.SOMETHING_ELSE)
     feature = root.fields.get("feature")
     if isinstance(feature, str):
         return wording.say(labels.FEATURE, feature=clean_line(feature, 40))
     last = event_text(root, wording).strip().rsplit("\n", 1)[-1]
-    return wording.say(labels.STOPPED_WITH, text=clean_line(last, 120).rstrip(".。")) if last else wording.say(labels.SOMETHING_ELSE)
-
-
-def _is_sigkill(root: Event) -> bool:
-    return root.fields.get("signal") == "SIGKILL" or root.fields.get("exit_code") in (-9, 137)
+    return bare(clean_line(last, 200)) if last else wording.say(labels.SOMETHING_ELSE)
 
 
 def _exit_code(root: Event | None, wording: Wording) -> str:

@@ -6,18 +6,20 @@ from collections.abc import Iterator
 
 from oomdoctor.case.serving import ServedRun
 from oomdoctor.case.text import Text
-from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span
+from oomdoctor.report.document import Facts, Folded, Paragraph, Row, Span
 from oomdoctor.report.memory.part_names import part_name
 from oomdoctor.report.memory.serving import shortage
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_share, format_size
 
+_GRAPHS = "cuda graphs"
 
-def beside_printed(served_run: ServedRun, wording: Wording) -> Iterator[Block]:
-    """Yield the share, its parts and the cache."""
-    yield Heading(wording.say(Text("The server's budget", "服务的显存预算")))
-    yield Facts(tuple(_rows(served_run, wording)))
-    yield Paragraph((Span(_judged(served_run, wording)),))
+
+def beside_printed(served_run: ServedRun, wording: Wording) -> Folded:
+    """Return the share, its parts and the cache, folded."""
+    told = _judged(served_run, wording)
+    blocks = (Facts(tuple(_rows(served_run, wording))), Paragraph((Span(told),)))
+    return Folded(wording.say(Text("The server's budget", "服务的显存预算")), blocks, told)
 
 
 def _judged(served_run: ServedRun, wording: Wording) -> str:
@@ -59,6 +61,13 @@ def _rows(served_run: ServedRun, wording: Wording) -> Iterator[Row]:
         yield Row(part_name(name, wording), format_size(size), _seen(served_run, name, wording))
     if worked_out:
         yield Row(part_name("kv cache", wording), format_size(served_run.seen["kv cache"]), wording.say(Text("seen", "日志所示")))
+    beside = next((term.bytes for term in served.beside if term.name == _GRAPHS), None)
+    if beside is not None and _GRAPHS in served_run.seen:
+        yield Row(part_name(_GRAPHS, wording), format_size(beside), _seen(served_run, _GRAPHS, wording))
+    if served_run.seen_tokens is not None and served.full_tokens and not worked_out:
+        tokens = wording.say(Text("{:,} tokens", "{:,} 个 token"))
+        shows = wording.say(Text("the log shows {}", "日志显示 {}")).format(tokens.format(served_run.seen_tokens))
+        yield Row(wording.say(Text("tokens in the cache", "缓存可容纳")), tokens.format(served.full_tokens), shows)
     if served.request is not None:
         tokens = wording.say(Text("{:,} tokens", "{:,} 个 token")).format(served.server.length)
         yield Row(wording.say(Text("one request of full length", "一个最大长度的请求")), format_size(served.request), tokens)

@@ -18,30 +18,7 @@ from oomdoctor.report.wording.phrases import bare, setting_line, spans
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_size
 
-_SHORT = (3, 2, 1, 0, 0)
-"""Steps after the first that are told in short, for each tightness."""
-TIGHTEST = len(_SHORT) - 1
-"""How little a report can tell outside of what is folded; 0 is the most."""
-_FOLDED = 12
 _SETTINGS = 4
-_SETTINGS_SHORT = 2
-_ALREADY = 4
-_NOT_THIS = 1
-_JOINED = " ,;，；"
-"""What joins an amount to the words before it."""
-_SETTLED = ("yes", "no")
-
-
-def steps(findings: Sequence[Finding], wording: Wording, tightness: int) -> Iterator[Block]:
-    """Yield the best step in full, a few more in short, the rest folded."""
-    fixes = unique_fixes(findings)
-    if fixes:
-        yield Heading(wording.say(labels.NEXT))
-        yield Steps((full_step(fixes[0], wording) if tightness < TIGHTEST else _short_step(fixes[0], wording),))
-        yield from _others(fixes, wording, _SHORT[tightness], told=0 if tightness == TIGHTEST else 1)
-    already = already_set(findings)
-    if already:
-        yield Paragraph(spans(wording.say(labels.ALREADY, lines=wording.comma.join(f"`{line}`" for line in already[:_ALREADY]))))
 
 
 def first_of_each(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
@@ -57,37 +34,12 @@ def first_of_each(findings: Sequence[Finding], wording: Wording) -> Iterator[Blo
         yield Folded(wording.say(labels.OTHER_WAYS, n=len(others)), blocks, clean_line(gist, 160))
 
 
-def not_this(findings: Sequence[Finding], wording: Wording, tightness: int) -> Iterator[Block]:
-    """Advice that people are likely to meet and that is wrong here: one of it in full or in a sentence, the rest folded."""
+def not_this(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
+    """Yield advice that people are likely to meet and that is wrong here, folded."""
     wrong = list({advice.advice: advice for finding in findings for advice in finding.not_this}.values())
-    if not wrong:
-        return
-    shown = wrong[: 0 if _SHORT[tightness] < _NOT_THIS else _NOT_THIS]
-    if shown:
-        yield Heading(wording.say(labels.NOT_THIS))
-        yield from (_wrong(advice, wording, sentences=1 if tightness else None) for advice in shown)
-    rest = wrong if tightness else wrong[len(shown) :]
-    if rest:
-        gist = wording.semicolon.join(bare(wording.say(advice.advice)) for advice in wrong[len(shown) :])
-        blocks = tuple(_wrong(advice, wording) for advice in rest)
-        title = wording.say(labels.NOT_THIS if rest == wrong else labels.NOR_THIS, n=len(rest))
-        yield Folded(title, blocks, clean_line(gist, 160))
-
-
-def _others(fixes: Sequence[Fix], wording: Wording, short: int, told: int) -> Iterator[Block]:
-    """Yield what follows the first fix; the details of all of which not all was `told` are folded."""
-    rest = fixes[told:]
-    if not rest:
-        return
-    if short and fixes[1:]:
-        yield Paragraph((Span(wording.say(labels.THEN), Style.DIM),))
-        yield Steps(tuple(_brief(fix, wording) for fix in fixes[1 : 1 + short]), first=2)
-    title = wording.say(labels.DETAILS if len(rest) > 1 else labels.DETAIL, first=1 + told, last=len(fixes))
-    blocks: list[Block] = [Steps(tuple(full_step(fix, wording) for fix in rest[:_FOLDED]), first=1 + told)]
-    if len(rest) > _FOLDED:
-        blocks.append(Paragraph((Span(wording.say(labels.AND_MORE, n=len(rest) - _FOLDED), Style.DIM),)))
-    gist = wording.semicolon.join(bare(wording.say(fix.title)) for fix in fixes[1 + short :])
-    yield Folded(title, tuple(blocks), clean_line(gist, 160))
+    if wrong:
+        gist = wording.semicolon.join(bare(wording.say(advice.advice)) for advice in wrong)
+        yield Folded(wording.say(labels.NOT_THIS), tuple(_wrong(advice, wording) for advice in wrong), clean_line(gist, 160))
 
 
 def already_set(findings: Sequence[Finding]) -> list[str]:
@@ -104,28 +56,6 @@ def full_step(fix: Fix, wording: Wording) -> Step:
         settings=tuple(settings(fix.settings, wording, _SETTINGS)),
         command=fix.command or "",
         note=spans(wording.blank.join(_balance(fix, wording))),
-    )
-
-
-def _short_step(fix: Fix, wording: Wording) -> Step:
-    """Return the first step where there is no space for all of it: how in a sentence, and what it needs."""
-    step = full_step(fix, wording)
-    how = spans(wording.first_sentences(wording.say(fix.how), 1))
-    return replace(step, text=how, note=spans("".join(_needs(fix, wording))))
-
-
-def _brief(fix: Fix, wording: Wording) -> Step:
-    """Return a step in a line or two: whether it is enough, what and where; how only if there is nothing to type."""
-    enough = [wording.say(labels.FITS[fix.fits])] if fix.fits in _SETTLED else []
-    if fix.frees_measured is not None and fix.frees_measured.by != "at-most":
-        enough.insert(0, wording.say(labels.FREES_MEASURED, amount=_amount(fix, wording).lstrip(_JOINED)))
-    how = [] if fix.settings or fix.command else [wording.first_sentences(wording.say(fix.how), 1)]
-    return Step(
-        title=wording.sentence(wording.say(fix.title)),
-        text=spans(wording.blank.join([*enough, *how])) if enough or how else (),
-        settings=tuple(_first_settings(fix.settings, wording)),
-        command=fix.command or "",
-        note=spans("".join(_needs(fix, wording))),
     )
 
 
@@ -154,24 +84,23 @@ def _needs(fix: Fix, wording: Wording) -> Iterator[str]:
         yield wording.say(labels.NEEDS) + wording.comma.join(bare(wording.say(need)) for need in fix.needs) + wording.stop
 
 
-def _first_settings(proposed: Sequence[ProposedSetting], wording: Wording) -> Iterator[Row]:
-    """Yield the settings of the first place alone, and how many there are for others."""
-    first = [setting for setting in proposed if _place(setting, wording) == _place(proposed[0], wording)]
-    yield from settings(first, wording, _SETTINGS_SHORT, left_out=len(proposed) - len(first))
-
-
 def settings(proposed: Sequence[ProposedSetting], wording: Wording, most: int, left_out: int = 0) -> Iterator[Row]:
     """Yield settings as lines to type, each with the file where it stands; the last says how many more there are."""
     label, left_out = "", left_out + max(0, len(proposed) - most)
     for number, setting in enumerate(proposed[:most], 1):
-        name = _place(setting, wording)
-        line, note = _line(setting, wording)
+        name = setting_place(setting, wording)
+        note = wording.comma.join(_notes(setting, wording))
         more = wording.say(labels.SETTINGS_MORE, n=left_out) if left_out and number == min(most, len(proposed)) else ""
-        yield Row("" if name == label else name, line, wording.semicolon.join(part for part in (note, more) if part), style=Style.CODE)
+        yield Row(
+            "" if name == label else name,
+            setting_as_typed(setting),
+            wording.semicolon.join(part for part in (note, more) if part),
+            style=Style.CODE,
+        )
         label = name
 
 
-def _place(setting: ProposedSetting, wording: Wording) -> str:
+def setting_place(setting: ProposedSetting, wording: Wording) -> str:
     """Return the line of the file where a setting stands; else whose setting it is."""
     if setting.file:
         name = os.path.basename(setting.file)
@@ -179,17 +108,23 @@ def _place(setting: ProposedSetting, wording: Wording) -> str:
     return wording.say(labels.ENVIRONMENT) if setting.framework == "environment" else framework_title(setting.framework)
 
 
-def _line(setting: ProposedSetting, wording: Wording) -> tuple[str, str]:
-    """Return the line to type, and a note on it. What can be pasted as it is has no arrow in it."""
-    notes = [] if setting.note is None else [wording.say(setting.note)]
-    if setting.before is None:
-        return setting_line(setting.key, setting.to), "".join(notes)
-    if setting.key.endswith(")") or "=" in setting_line(setting.key, "x"):
-        return setting_line(setting.key, setting.to), wording.comma.join([wording.say(labels.WAS, value=setting.before), *notes])
-    return f"{setting_line(setting.key, setting.before)} → {setting.to}", "".join(notes)
+def setting_as_typed(setting: ProposedSetting) -> str:
+    """Return a setting in its words, with the old value where it is known. What can be pasted as it is has no arrow in it."""
+    if setting.before is None or not setting.to or _is_pasted(setting):
+        return setting_line(setting.key, setting.to)
+    return f"{setting_line(setting.key, setting.before)} → {setting.to}"
 
 
-def _wrong(advice: NotThis, wording: Wording, sentences: int | None = None) -> Paragraph:
-    why = wording.say(advice.why)
-    sentences_told = wording.first_sentences(why, sentences) if sentences else why
-    return Paragraph((Span(bare(wording.say(advice.advice)), Style.STRONG), Span(wording.colon), *spans(sentences_told)))
+def _is_pasted(setting: ProposedSetting) -> bool:
+    return setting.key.endswith(")") or "=" in setting_line(setting.key, "x")
+
+
+def _notes(setting: ProposedSetting, wording: Wording) -> Iterator[str]:
+    if setting.before is not None and _is_pasted(setting):
+        yield wording.say(labels.WAS, value=setting.before)
+    if setting.note is not None:
+        yield wording.say(setting.note)
+
+
+def _wrong(advice: NotThis, wording: Wording) -> Paragraph:
+    return Paragraph((Span(bare(wording.say(advice.advice)), Style.STRONG), Span(wording.colon), *spans(wording.say(advice.why))))

@@ -44,9 +44,9 @@ _ASSUMED = Text("Not told, so assumed: {list}.", "文中没有说明，按此假
 
 
 def budget_blocks(case: Case, wording: Wording) -> Iterator[Block]:
-    """Yield what the arithmetic says beside a log of a server, or in place of a log."""
-    if case.served is not None:
-        yield from beside_printed(case.served, wording)
+    """Yield what the arithmetic says beside a log of a server, folded, or in place of a log, with what would help to say more."""
+    if case.served is not None and case.incidents:
+        yield beside_printed(case.served, wording)
     if case.told is not None:
         yield from told_blocks(case.told, wording)
         listed = wanted_list(case, wording)

@@ -124,7 +124,7 @@ def _figures(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
 
 
 def _findings(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
-    yield from finding_blocks(diagnosis.findings, wording)
+    yield from finding_blocks(diagnosis, wording)
 
 
 def _fixes(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:

@@ -13,6 +13,7 @@ from oomdoctor.case.event import Kind, Place
 from oomdoctor.case.incident import Incident, LedgerEntry
 from oomdoctor.case.settings import WrittenSetting
 from oomdoctor.case.text import Text
+from oomdoctor.report.diagnosis.certainty import finding_certainty
 from oomdoctor.report.diagnosis.config_issues import config_issue_blocks
 from oomdoctor.report.diagnosis.figures import figure_rows
 from oomdoctor.report.diagnosis.headline import settle_text, summary
@@ -58,8 +59,9 @@ def compose_issue(diagnosis: Diagnosis, wording: Wording, version: str) -> Docum
     blocks: list[Block] = list(verdict_blocks(diagnosis, wording))
     if first is not None:
         blocks += message_blocks(first, wording)
+    blocks += finding_blocks(diagnosis, wording)
+    if first is not None:
         blocks += ledger_blocks(first, wording)
-    blocks += finding_blocks(diagnosis.findings, wording)
     blocks += _versions(case, first, wording)
     settings = settings_in_force(case, wording)
     blocks += _section(texts.SETTINGS, settings[:_SETTINGS], wording)
@@ -110,13 +112,13 @@ def _part(part: LedgerEntry, total: int, wording: Wording) -> Row:
     return Row(wording.say(known) if known else part.what, format_size(part.bytes), note)
 
 
-def finding_blocks(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
+def finding_blocks(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     """Yield what the first findings say."""
-    if not findings:
+    if not diagnosis.findings:
         return
     yield Heading(wording.say(texts.POINTS))
-    for finding in findings[:_FINDINGS]:
-        sure = wording.say(labels.CONFIDENCE[finding.confidence.value])
+    for finding in diagnosis.findings[:_FINDINGS]:
+        sure = wording.say(labels.CONFIDENCE[finding_certainty(diagnosis, finding).value])
         aside = f"（{sure}）：" if wording.is_chinese else f" ({sure}). "
         yield Paragraph((Span(bare(wording.say(finding.title)), Style.STRONG), Span(aside), *spans(wording.say(finding.why))))
 

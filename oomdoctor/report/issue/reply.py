@@ -15,6 +15,7 @@ from oomdoctor.case.event import Kind, Place
 from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.knowledge.tables.titles import framework_title
 from oomdoctor.parse.prose import has_nan_loss, is_wish
+from oomdoctor.report.diagnosis.certainty import finding_certainty, is_other_failure
 from oomdoctor.report.diagnosis.headline import settle_text, summary
 from oomdoctor.report.diagnosis.places import place_text
 from oomdoctor.report.diagnosis.runs import runs_blocks
@@ -53,16 +54,16 @@ def compose_reply(diagnosis: Diagnosis, wording: Wording, version: str, text: st
         return Document(title=f"oomdoctor {version}", blocks=(*blocks, *runs_blocks(case, wording, heading=False)), lang=wording.lang)
     if case.told is not None:
         blocks += told_blocks(case.told, wording, heading=False)
-    check = settle_text(case, wording)
-    if check is not None:
-        blocks.append(Paragraph(spans(wording.say(texts.SETTLE, check=check))))
-    blocks += _meaning(findings, case, wording)
+    blocks += _meaning(diagnosis, wording)
     void = _void(case, wording)
     blocks += void
     steps = _steps(findings, wording)[: _STEPS - len(void)]
     if steps:
         lead = texts.AVOID if case.verdict.survived else texts.TRY if len(steps) > 1 else texts.TRY_ONE
         blocks += [Paragraph((Span(wording.say(lead)),)), Steps(steps)]
+    check = settle_text(case, wording)
+    if check is not None:
+        blocks.append(Paragraph(spans(wording.say(texts.SETTLE, check=check))))
     if not case.verdict.survived and not wish:
         answered = bool(steps) or (case.told is not None and bool(case.told.changes))
         blocks += _missing_info(case, wording, held_facts(text), first=not answered)
@@ -120,18 +121,18 @@ def _place(place: Place, wording: Wording) -> str:
     return wording.blank + wording.say(texts.PLACE, place=place_text(place, wording))
 
 
-def _meaning(findings: Sequence[Finding], case: Case, wording: Wording) -> Iterator[Block]:
-    """Yield the first finding; where it only repeats the headline of a look-alike, just why."""
-    if not findings:
+def _meaning(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
+    """Yield the first finding; where it only repeats the headline of another error, just why."""
+    if not diagnosis.findings:
         return
-    first = findings[0]
+    first = diagnosis.findings[0]
     why = spans(wording.first_sentences(wording.say(first.why), _SENTENCES))
-    if case.verdict.kind is Kind.LOOK_ALIKE:
+    if is_other_failure(diagnosis):
         yield Paragraph(why)
     else:
         yield Paragraph(
             (
-                Span(wording.say(texts.CONFIDENCE[first.confidence.value])),
+                Span(wording.say(texts.CONFIDENCE[finding_certainty(diagnosis, first).value])),
                 Span(bare(wording.say(first.title)), Style.STRONG),
                 Span(wording.stop + wording.blank),
                 *why,

@@ -18,6 +18,8 @@ from oomdoctor.report.document import (
     Bar,
     Bars,
     Block,
+    BriefStep,
+    BriefSteps,
     Cell,
     CountBars,
     CountGrid,
@@ -89,9 +91,13 @@ class _BlockWriter:
             elif isinstance(block, Table):
                 yield _grid(block)
             elif isinstance(block, Quote):
-                yield f"<figure><figcaption>{escape(block.where)}</figcaption><pre>{escape(block.text)}</pre></figure>"
+                text = f"<pre>{escape(block.text)}</pre>" if block.text else ""
+                yield f"<figure><figcaption>{escape(block.where)}</figcaption>{text}</figure>"
             elif isinstance(block, Steps):
                 yield f'<ol start="{block.first}">' + "".join(_step(step) for step in block.steps) + "</ol>"
+            elif isinstance(block, BriefSteps):
+                written = f"<p>{_spans(block.written_by)}</p>" if block.written_by else ""
+                yield "<ol>" + "".join(map(_brief, block.steps)) + "</ol>" + written
             elif isinstance(block, Folded):
                 gist = f' <span class="dim">{escape(block.gist)}</span>' if block.gist else ""
                 folded = "\n".join(self.blocks(block.blocks))
@@ -148,6 +154,12 @@ def _cells(row: Row) -> str:
     kind = ' class="size"' if row.value[:1].isdigit() and len(row.value) <= 12 else ""
     value = f"<td{kind}>{_span(Span(row.value, row.style))}</td>"
     return value + (f'<td class="dim">{escape(row.note)}</td>' if row.note else "")
+
+
+def _brief(brief: BriefStep) -> str:
+    place = f'<span class="dim">{escape(brief.place)}</span> ' if brief.place else ""
+    aside = f' <span class="dim">{escape(brief.whole_aside)}</span>' if brief.whole_aside else ""
+    return f"<li>{place}{_spans(brief.do)}{aside}</li>"
 
 
 def _step(step: Step) -> str:

@@ -13,6 +13,8 @@ from oomdoctor.report.document import (
     Bar,
     Bars,
     Block,
+    BriefStep,
+    BriefSteps,
     Cell,
     CountBars,
     CountGrid,
@@ -73,9 +75,12 @@ def blocks(sequence: Sequence[Block]) -> Iterator[str]:
         elif isinstance(block, (Curves, Strips, CountBars, CountGrid)):
             continue
         elif isinstance(block, Quote):
-            yield f"{_start(escaped(block.where))}\n{fenced(block.text)}"
+            yield _start(escaped(block.where)) + (f"\n{fenced(block.text)}" if block.text else "")
         elif isinstance(block, Steps):
             yield "\n".join(_step(number, step) for number, step in enumerate(block.steps, block.first)).rstrip("\n")
+        elif isinstance(block, BriefSteps):
+            yield "\n".join(_brief(number, brief) for number, brief in enumerate(block.steps, 1))
+            yield _spans(block.written_by)
         else:
             yield _folded(block)
 
@@ -188,6 +193,17 @@ def _step(number: int, step: Step) -> str:
     if step.note:
         parts.append(f"\n    {_start(_spans(step.note))}")
     return "\n".join(parts) + "\n"
+
+
+def _brief(number: int, brief: BriefStep) -> str:
+    """Return one thing to do, with what it is for."""
+    place = escaped(brief.place) + " " if brief.place else ""
+    return (
+        f"{number}. "
+        + (place or "")
+        + (_spans(brief.do) if place else _start(_spans(brief.do)))
+        + (f" {escaped(brief.whole_aside)}" if brief.whole_aside else "")
+    )
 
 
 def _folded(block: Folded) -> str:

@@ -15,6 +15,8 @@ from oomdoctor.report.document import (
     Bar,
     Bars,
     Block,
+    BriefStep,
+    BriefSteps,
     CountBars,
     CountGrid,
     Curves,
@@ -44,6 +46,9 @@ _QUOTE_LINES = 3
 _NOTE = 5
 """Notes are at least so wide: shares (`1.3 %`) stand below each other."""
 _GUTTER = 3
+_MANY = 4
+_TITLE = 20
+"""A bar's title of so few cells stands before it."""
 _COLOURS = {
     Style.PLAIN: "",
     Style.STRONG: "bold",
@@ -78,25 +83,34 @@ def lines(document: Document, *, width: int, full: bool = False, opened_by: str 
 def _blocks(blocks: Sequence[Block], width: int, full: bool, chart: int) -> Iterator[StyledLine]:
     before: Block | None = None
     under_heading = False
+    bare = [] if full else [block.title for block in blocks if isinstance(block, Folded) and not block.gist]
     for block in blocks:
-        under_heading = not isinstance(block, Folded) and (under_heading or isinstance(block, Heading))
+        if len(bare) > 1 and isinstance(block, Folded) and not block.gist:
+            continue
+        under_heading = (
+            not isinstance(before, BriefSteps) and not isinstance(block, Folded) and (under_heading or isinstance(block, Heading))
+        )
         if under_heading and isinstance(block, Paragraph):
             drawn = list(_wrapped(_marked(block.spans), width, "  ", under="    "))
         else:
             drawn = list(_block(block, width, full, chart))
         if not drawn:  # what only a page draws
             continue
-        if before is not None and _is_apart(before, block):
+        if before is not None and (_is_apart(before, block) or (isinstance(before, Quote) and not under_heading)):
             yield StyledLine()
         yield from drawn
         before = block
+    if len(bare) > 1:
+        if before is not None and not isinstance(before, Folded):
+            yield StyledLine()
+        yield from _packed([StyledLine("▸ ").append(_fitting(title, width - 2)) for title in bare], width)
 
 
 def _is_apart(before: Block, block: Block) -> bool:
     """Whether an empty line goes between two blocks: before headings, after what is drawn, around tables, before what is folded."""
     if isinstance(block, Folded):
         return not isinstance(before, Folded)
-    return isinstance(block, (Heading, Table)) or isinstance(before, (Areas, Bar, Curves, Folded, Table))
+    return isinstance(block, (Heading, Table)) or isinstance(before, (BriefSteps, Areas, Bar, Curves, Folded, Table))
 
 
 def _block(block: Block, width: int, full: bool, chart: int) -> Iterator[StyledLine]:
@@ -122,6 +136,11 @@ def _block(block: Block, width: int, full: bool, chart: int) -> Iterator[StyledL
     elif isinstance(block, Steps):
         for number, step in enumerate(block.steps, block.first):
             yield from _step(number, step, width)
+    elif isinstance(block, BriefSteps):
+        for number, brief in enumerate(block.steps, 1):
+            yield from _brief(number, brief, max(cell_len(each.place) for each in block.steps), width)
+        if block.written_by:
+            yield from _wrapped(_marked(block.written_by), width, "  ", under="    ")
     else:
         yield from _folded(block, width, full, chart)
 
@@ -217,23 +236,34 @@ def _table(table: Table, width: int) -> Iterator[StyledLine]:
 
 
 def _bar(bar: Bar, width: int) -> Iterator[StyledLine]:
-    yield from _wrapped([Span(bar.title, Style.STRONG)], width, "  ")
-    line = StyledLine("  ")
-    for at, (part, count) in enumerate(zip(bar.slices, cells(bar, width - 2))):
+    is_short = 0 < cell_len(bar.title) <= min(_TITLE, width // 3) and bar.mark is None
+    line = StyledLine("  ").append(bar.title + "  " if is_short else "", _COLOURS[Style.STRONG])
+    if not is_short:
+        yield from _wrapped([Span(bar.title, Style.STRONG)], width, "  ")
+    for at, (part, count) in enumerate(zip(bar.slices, cells(bar, width - line.width))):
         line.append(bar_fill(part, at) * count, _hue(part, at))
     yield line
     if bar.mark is not None:
         yield StyledLine("  " + pointer_line(bar.mark, width - 2, cell_len(bar.mark.label)))
     label = min(max((cell_len(entry.label) for entry in bar.slices), default=0), width // 2)
     value = max((cell_len(entry.value) for entry in bar.slices), default=0)
-    yield from _columns([_key(part, at, label, value) for at, part in enumerate(bar.slices)], width)
+    keys = [_key(part, at, label, value) for at, part in enumerate(bar.slices)]
+    packed = [_key(part, at, 0, 0) for at, part in enumerate(bar.slices)]
+    in_columns = len(keys) < _MANY or 2 * max(key.width for key in keys) + _GUTTER <= width
+    if in_columns or max(key.width for key in packed) > width - 2:
+        yield from _columns(keys, width)
+    else:
+        yield from (StyledLine("  ").extend(line) for line in _packed(packed, width - 2))
 
 
 def _key(part: Slice, at: int, label: int, value: int) -> StyledLine:
-    """One entry of a bar's legend."""
+    """Return one entry of a bar's legend; with a `label` of no cells one that stands in a row with others."""
     entry = StyledLine(bar_fill(part, at) + " ", _hue(part, at))
-    entry.append(_padded(part.label, label) + " " * (2 + value - cell_len(part.value)) + part.value)
-    entry.append(f"  {format_share(part.share):>5}", _COLOURS[Style.DIM])
+    if label:
+        entry.append(_padded(part.label, label) + " " * (2 + value - cell_len(part.value)) + part.value)
+        entry.append(f"  {format_share(part.share):>5}", _COLOURS[Style.DIM])
+    else:
+        entry.append(f"{part.label} {part.value}").append(f" {format_share(part.share)}", _COLOURS[Style.DIM])
     return entry.append(f"  {part.note}" if part.note else "", _COLOURS[Style.DIM])
 
 
@@ -243,7 +273,7 @@ def _hue(part: Slice, at: int) -> str:
 
 def _quote(quote: Quote, width: int, full: bool) -> Iterator[StyledLine]:
     yield from _wrapped([Span(quote.where, Style.DIM)], width, "  ")
-    lines = [line for text in quote.text.split("\n") for line in _wrapped([Span(text)], width, "  │ ", Style.DIM, "  │ ")]
+    lines = [line for text in quote.text.split("\n") if quote.text for line in _wrapped([Span(text)], width, "  │ ", Style.DIM, "  │ ")]
     if not full and len(lines) > _QUOTE_LINES:
         lines = [*lines[: _QUOTE_LINES - 1], _ending(lines[_QUOTE_LINES - 1], width)]
     yield from lines
@@ -271,6 +301,33 @@ def _step(number: int, step: Step, width: int) -> Iterator[StyledLine]:
         yield from _wrapped([Span(span.text, Style.DIM) for span in _marked(step.note)], width, indent)
 
 
+def _brief(number: int, brief: BriefStep, places: int, width: int) -> Iterator[StyledLine]:
+    """Yield one thing to do: places below each other, and what it is for behind it where there is room, else below."""
+    lead = f"  {number}. "
+    place = _padded(brief.place, min(places, width // 3)) + "  " if brief.place else ""
+    spans = _unmarked_alone(brief.do)
+    used = cell_len(lead + place + "".join(span.text for span in spans))
+    available = width - used - 2
+    aside = brief.whole_aside if cell_len(brief.whole_aside) <= available else brief.aside
+    if cell_len(aside) <= available:
+        yield from _wrapped([*spans, Span(" "), Span(" " + aside, Style.DIM)], width, lead + place)
+    else:
+        yield from _wrapped(spans, width, lead + place, under=" " * (cell_len(lead) + 2))
+        if aside:
+            yield from _wrapped([Span(aside, Style.DIM)], width, " " * (cell_len(lead) + 2))
+
+
+def _packed(entries: Sequence[StyledLine], width: int) -> Iterator[StyledLine]:
+    """Yield as many entries on each line as there is room for."""
+    line = StyledLine()
+    for entry in entries:
+        if line.width and line.width + _GUTTER + entry.width > width:
+            yield line
+            line = StyledLine()
+        line.append(" " * _GUTTER if line.width else "").extend(entry)
+    yield line
+
+
 def _folded(block: Folded, width: int, full: bool, chart: int) -> Iterator[StyledLine]:
     if full:
         yield from _wrapped([Span(block.title, Style.STRONG)], width, "▾ ")
@@ -287,6 +344,12 @@ def _folded(block: Folded, width: int, full: bool, chart: int) -> Iterator[Style
 def _marked(spans: Sequence[Span]) -> list[Span]:
     """Code in running text keeps its backquotes: without colour nothing else tells where it ends."""
     return [Span(f"`{span.text}`", span.style) if span.style is Style.CODE else span for span in spans]
+
+
+def _unmarked_alone(spans: Sequence[Span]) -> list[Span]:
+    """Code that stands alone, or in a row with more of it, needs no backquotes."""
+    is_prose = bool(spans) and spans[0].style is not Style.CODE
+    return _marked(spans) if is_prose else list(spans)
 
 
 def _fitting(text: str, width: int) -> str:

@@ -37,6 +37,12 @@ def redact_text(text: str, *, only_keys: bool = False) -> str:
     return placeholders.redact(text)
 
 
+def last_part(path: str) -> str:
+    """Return the name at the end of a path; the whole of one that only as a whole shows a secret, or nothing would take that out later."""
+    name = path.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
+    return name if redact_text(path).rstrip("/\\").endswith(name) else path
+
+
 def redact_values(value: dict[str, object], *, only_keys: bool = False) -> dict[str, object]:
     """Take the secrets out of the texts of a tree of dicts, lists and tuples; a text under the key `host` is one in any case.
 

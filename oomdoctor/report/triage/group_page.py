@@ -19,7 +19,6 @@ from oomdoctor.triage.row import RECORD_ONLY, JobRow
 
 _HOUR = 3600
 _LISTED = 40
-_TIGHT = 1
 
 
 def compose(shown: GroupShown, wording: Wording, version: str) -> Document:
@@ -35,7 +34,7 @@ def compose(shown: GroupShown, wording: Wording, version: str) -> Document:
         blocks += [Paragraph((Span(wording.say(texts.GONE), Style.DIM),)), Quote(_place(example), example.text or example.kind)]
     blocks.append(jobs(shown, wording, _LISTED))
     if shown.diagnosis is not None:
-        whole = compose_diagnosis(shown.diagnosis, wording, version, _TIGHT)
+        whole = compose_diagnosis(shown.diagnosis, wording, version)
         first = shown.diagnosis.findings[0].title if shown.diagnosis.findings else None
         gist = "" if first is None else bare(wording.say(first))
         blocks.append(Folded(wording.say(texts.IN_FULL), whole.blocks, gist=gist))

@@ -49,6 +49,7 @@ from oomdoctor.report.wire.report_v1 import (
 from oomdoctor.report.wire.request_v1 import convert_request
 from oomdoctor.report.wire.runs.measured_parts import convert_measured
 from oomdoctor.report.wire.runs.recorded_series import convert_series
+from oomdoctor.report.wire.server_ledger import LEDGERS_LIMIT, convert_ledger
 from oomdoctor.report.wire.serving import convert_served
 from oomdoctor.report.wire.settings_v1 import config_issue, gap, proposed_setting
 from oomdoctor.report.wording.wording import Wording
@@ -82,6 +83,7 @@ def convert_diagnosis(diagnosis: Diagnosis, wording: Wording, version: str) -> R
         series=tuple(convert_series(series) for series in case.series[:SERIES_LIMIT]),
         measured=None if case.measured is None else convert_measured(case.measured, wording),
         request=None if diagnosis.request is None else convert_request(diagnosis.request, wording),
+        server_memory=tuple(convert_ledger(ledger) for ledger in case.ledgers[:LEDGERS_LIMIT]),
         bugs=tuple(convert_bug(bug, wording) for bug in diagnosis.bugs),
         runs=tuple(_run(line, wording) for line in case.runs[:RUNS_LIMIT]),
         runs_more=max(0, len(case.runs) - RUNS_LIMIT),
@@ -208,6 +210,7 @@ def _estimate(case: Case, wording: Wording) -> ExpectedV1 | None:
             settings_known=True,
             at_failure=None,
             seen_bytes=dict(case.served.seen),
+            tokens=None if case.served.seen_tokens is None else (case.served.seen_tokens, case.served.expected.full_tokens),
             card_is_known=case.served.total_is_known,
         )
     return None if case.estimate is None else _expected(case.estimate, wording)
@@ -235,6 +238,7 @@ def _with_seen(
     settings_known: bool,
     at_failure: AtFailureV1 | None,
     seen_bytes: dict[str, int] | UnsetType = UNSET,
+    tokens: tuple[int, int] | None = None,
     card_is_known: bool | UnsetType = UNSET,
 ) -> ExpectedV1:
     return ExpectedV1(
@@ -243,6 +247,8 @@ def _with_seen(
         settings_known=settings_known,
         at_failure=at_failure,
         seen_bytes=seen_bytes,
+        seen_tokens=UNSET if tokens is None else tokens[0],
+        expected_tokens=UNSET if tokens is None else tokens[1],
         card_is_known=card_is_known,
     )
 

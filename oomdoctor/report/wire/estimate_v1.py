@@ -246,5 +246,8 @@ class ExpectedV1(EstimateV1, frozen=True, kw_only=True):
     at_failure: AtFailureV1 | None
     seen_bytes: dict[str, int] | UnsetType = UNSET
     """Of a server: what the log shows of its parts, by the names of terms."""
+    seen_tokens: int | UnsetType = UNSET
+    """Of a server: tokens that its cache holds in requests of full length, as the log shows; beside them stands `expected_tokens`."""
+    expected_tokens: int | UnsetType = UNSET
     card_is_known: bool | UnsetType = UNSET
     """Of a server: whether the log tells the size of the card; else it was worked out."""

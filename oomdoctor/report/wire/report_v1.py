@@ -11,6 +11,7 @@ from oomdoctor.report.wire.bugs import BugV1
 from oomdoctor.report.wire.estimate_v1 import ExpectedV1
 from oomdoctor.report.wire.plan_v1 import PlansV1
 from oomdoctor.report.wire.request_v1 import RequestV1
+from oomdoctor.report.wire.server_ledger import LEDGERS_LIMIT, ServerLedgerV1
 from oomdoctor.report.wire.settings_v1 import ConfigIssueV1, Count, GapV1, LineNumber, SettingV1
 
 Tag = Literal["oomdoctor/report/v1"]
@@ -387,6 +388,8 @@ class ReportV1(Struct, frozen=True, kw_only=True):
     """What the memory of the card was held for, beside what the settings lead to expect; null where no snapshot tells."""
     request: RequestV1 | None = None
     """What asked for the memory that was not there; null where no memory failed."""
+    server_memory: Annotated[tuple[ServerLedgerV1, ...], Meta(max_length=LEDGERS_LIMIT)] = ()
+    """What servers printed of the memory of each card while they started, added up."""
     bugs: tuple[BugV1, ...] = ()
     """Known bugs of releases that the log shows; their steps stand first in the first finding."""
     runs: Annotated[tuple[RunV1, ...], Meta(max_length=RUNS_LIMIT)] = ()

@@ -12,34 +12,47 @@ SURE: Mapping[str, Text] = {
     "likely": Text("most likely ", "很可能"),
     "possible": Text("possibly ", "可能"),
 }
-CERTAINTY: Mapping[str, Text] = {
-    "certain": Text("Certain: the log states it.", "确定：日志里写明了。"),
-    "likely": Text("Likely: this is what such a message usually means.", "很可能：这类报错通常就是这个意思。"),
-    "possible": Text("Open: the log alone does not decide it.", "未定：只看日志还不能确定。"),
-}
+CERTAIN = Text("Certain.", "确定。")
 CONFIDENCE: Mapping[str, Text] = {
     "certain": Text("certain", "确定"),
     "likely": Text("likely", "很可能"),
     "possible": Text("possible", "有可能"),
 }
-SETTLE = Text("To settle it: ", "怎样确定：")
-SEEN = Text("What was seen", "看到了什么")
+SETTLE = Text("To settle it: ", "要确定原因：")
+LINES_FOLLOWED = Counted("({n} message followed)", "({n} messages followed)", "（随后还有 {n} 条）")
+MESSAGE = Text("The message", "报错原文")
 FIGURES = Text("The figures", "数字")
-MEANS = Text("What it means", "这说明什么")
 DO = Text("What to do", "怎么处理")
+DO_THIS = Text("Do this", "这样处理")
+DO_THIS_MISSING = Text("Do this ({missing} missing)", "这样处理（还差 {missing}）")
+DO_LATER = Text("To keep it from happening again", "想避免再次出现")
+WRITE_IT = Text("write it: ", "直接写入：")
+WRITE_STEP = Text("write step {n}: ", "写入第 {n} 步：")
+MORE_STEPS = Text("The steps in full ({n})", "各步详解（{n} 条）")
+SET_ALREADY = Text("Already set", "已经设好的")
+THEN_FITS = Text("then it fits", "改后放得下")
+FREES_SHORT: Mapping[str, Text] = {
+    "setting": Text("frees ≈{size}", "约省 {size}"),
+    "model": Text("frees ≈{size}", "约省 {size}"),
+    "half": Text("frees ≈{size} if halved", "减半约省 {size}"),
+    "at-most": Text("frees up to {size}", "最多省 {size}"),
+}
+"""What a fix frees, by how that is known (MeasuredSaving.by)."""
+OR_ELSE = Text(" or ", " 或 ")
+REQUEST = Text("The request was for {what}.", "失败的申请是{what}。")
+GROWS_WITH = Text("The request grows with {what}.", "这次申请的大小随{what}增长。")
+WHY = Text("Why ({sure}): ", "原因（{sure}）：")
+CANNOT_TELL = Text("The log cannot tell: ", "只看日志无法确定：")
+POSSIBLY = Text("possibly {readings}.", "可能是{readings}。")
+OR = Text("; or ", "；或者")
+MORE_WHY = Text("More on why", "原因详解")
+READINGS = Text("All findings ({n})", "全部判断（{n} 条）")
+READ_AS = Text("Read as: ", "运行概况：")
+ALSO_IN_LOG = Text("Also in the log ({n})", "日志里还有（{n} 项）")
 OTHER_WAYS = Text("Other ways ({n})", "其他办法（{n}）")
 NEXT = Text("What to do next", "先做这一步")
-THEN = Text("If that is not enough:", "如果还不够：")
-DETAIL = Text("More on step {first}", "第 {first} 步详解")
-DETAILS = Text("More on steps {first} to {last}", "第 {first} 至 {last} 步详解")
-NOR_THIS = Text("This will not help either ({n})", "这些也没有用（{n} 条）")
-ALSO = Text("Also: ", "另外：")
-OPEN_CAUSE = Text("The log alone cannot tell which. To settle it: ", "只看日志无法确定是哪一种。怎样确定：")
 SIGNS_FOR = Text("For it: ", "支持：")
 SIGNS_AGAINST = Text("Against it: ", "不支持：")
-ALSO_POSSIBLE = Text("Also possible: ", "也可能是：")
-MORE_MEANING = Text("More on what it means", "更多说明")
-MORE_FINDINGS = Text("More on the other findings ({n})", "其余判断的详情（{n} 条）")
 SOURCES = Text("Sources ({n})", "出处（{n} 条）")
 CORRECTED = Text("Common advice that does not hold", "常见但不成立的说法")
 PARTLY = Text("Common advice that holds only in part", "只对了一部分的说法")
@@ -50,6 +63,7 @@ FOLLOWED = Text("What followed ({n})", "随后发生的（{n} 条）")
 OTHERS = Text("Other failures ({n})", "其他失败（{n} 个）")
 OTHER_LEDGERS = Text("Where other memory went", "其他内存的去向")
 UNKNOWN = Text("What is not known", "还不知道的")
+MACHINE = Text("The machine", "机器")
 AND_MORE = Text("and {n} more", "还有 {n} 条")
 MORE_LABEL = Text("more", "其余")
 SAME_RANKS = Text("The same on {ranks}.", "{ranks} 也是同样的报错。")
@@ -111,6 +125,7 @@ ENVIRONMENT = Text("environment", "环境变量")
 NOT_THIS = Text("What will not help", "这些做法没有用")
 SETTINGS_MORE = Text("{n} more", "还有 {n} 处")
 IN_CONFIG = Text("In your config", "你的配置里")
+CONFIG_ISSUES = Text("Your config ({n})", "你的配置（{n} 条提示）")
 MORE_IN_CONFIG = Text("More on the config ({n})", "配置的其他提示（{n} 条）")
 WRITE_INSTEAD = Text("Write: ", "改成：")
 GAP_LEARN = Text("try: {how}", "可以试试：{how}")
@@ -134,14 +149,17 @@ MEMORY_SHM = Text("shared memory (/dev/shm)", "共享内存（/dev/shm）")
 ANY_MEMORY = Text("memory", "内存")
 EXIT_CODE = Text(" (exit code {n})", "（退出码 {n}）")
 PLAIN_EXIT_CODE = Text("exit code {n}", "退出码 {n}")
-ASKED_FREE = Text(": {asked} were asked for, {free} were free", "：申请 {asked}，只剩 {free}")
-ASKED_REFUSED = Text(": {asked} were asked for and refused, although {free} were free", "：申请 {asked} 被拒绝，尽管当时还有 {free} 空闲")
+ASKED_FREE = Text(": {asked} asked, {free} free", "：申请 {asked}，只剩 {free}")
+ASKED_FREE_OF = Text(": {asked} asked, {free} free of {total}", "：申请 {asked}，{total} 中只剩 {free}")
+ASKED_REFUSED = Text(": {asked} asked and refused, although {free} were free", "：申请 {asked} 被拒绝，尽管当时还有 {free} 空闲")
 ASKED_LIMIT = Text(
-    ": {asked} were asked for and refused at a limit of {limit}, although {free} were free",
+    ": {asked} asked and refused at a limit of {limit}, although {free} were free",
     "：申请 {asked}，因 {limit} 的上限被拒绝，尽管当时还有 {free} 空闲",
 )
-ASKED_ABOVE = Text(": {asked} were asked for, more than the whole card has ({total})", "：申请 {asked}，比整张卡（{total}）还大")
-ASKED = Text(": {asked} were asked for", "：申请 {asked}")
+ASKED_ABOVE = Text(": {asked} asked, more than the whole card has ({total})", "：申请 {asked}，比整张卡（{total}）还大")
+ASKED = Text(": {asked} asked", "：申请 {asked}")
+CACHE_NEEDS = Text(": the KV cache needs {needed}, {left} are left for it", "：KV 缓存需要 {needed}，只剩 {left}")
+FAILED_FIRST = Text(". Rank {n} failed first", "。最先出错的是 rank {n}")
 VICTIM = Text(": {by} killed {victim}", "：{by}杀掉了 {victim}")
 VICTIM_HELD = Text(": {by} killed {victim}, which held {held}", "：{by}杀掉了 {victim}，它当时占用 {held}")
 BY_KERNEL = Text("the kernel", "内核")
@@ -152,7 +170,6 @@ OF_LIMIT = Text(": it asks for {asked}, the limit is {limit}", "：需要 {asked
 TIMES = Text(" {n} times", "曾 {n} 次")
 ONCE = Text("", "一度")
 FEATURE = Text("{feature} is not supported on this card", "这张卡不支持 {feature}")
-STOPPED_WITH = Text("the run stopped with “{text}”", "程序因“{text}”而停止")
 SOMETHING_ELSE = Text("the run stopped for another reason", "程序因其他原因停止")
 SEEN_BESIDE = Text("seen at the failure", "失败时所见")
 EXPECTED_BESIDE = Text("expected of these settings at the peak", "按这些设置估计的峰值")

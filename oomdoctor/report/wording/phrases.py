@@ -4,10 +4,37 @@ from __future__ import annotations
 
 from oomdoctor.report.document import Span, Style
 
+_NAMES = frozenset(
+    {
+        "Adafactor",
+        "Apple",
+        "Ascend",
+        "Docker",
+        "Keras",
+        "Kubernetes",
+        "Linux",
+        "Megatron",
+        "Ollama",
+        "Python",
+        "Ray",
+        "Slurm",
+        "Triton",
+        "Windows",
+    }
+)
+"""Names that have no other sign of one than their first letter."""
+
 
 def bare(text: str) -> str:
     """Return a text without its full stop, to go on after it."""
     return text.rstrip(" .。")
+
+
+def lower_first(text: str) -> str:
+    """Return a sentence as part of another one: "All activations" goes on in small letters, "JAX holds" and "Windows could" do not."""
+    word = text.partition(" ")[0].partition("'")[0].rstrip(",")
+    is_name = word in _NAMES or word[1:] != word[1:].lower()
+    return text if is_name else text[:1].lower() + text[1:]
 
 
 def setting_line(key: str, value: str) -> str:

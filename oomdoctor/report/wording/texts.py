@@ -38,7 +38,7 @@ REASONS: Mapping[str, Text] = {
         "No memory failure: one kernel needs more on-chip memory than the card has{figures}.",
         "不是显存或内存不足：某个 kernel 需要的片上内存超过了显卡的上限{figures}。",
     ),
-    "look-alike": Text("No memory failure: {what}.", "不是内存或显存不足：{what}。"),
+    "look-alike": Text("No memory failure{first}: {what}.", "不是内存或显存不足{first}：{what}。"),
     "consequence": Text(
         "Not decided yet: what failed first is not in what was read, only what followed from it.",
         "还不能判断：读到的内容里只有后续的报错，最先出错的地方不在其中。",
@@ -65,8 +65,8 @@ REASONS: Mapping[str, Text] = {
     ),
     "none": Text("No failure was found in what was read ({read}).", "在读到的内容中没有发现失败（{read}）。"),
     "other-error": Text(
-        "No memory failure{place}{phase}: {error}",
-        "不是内存或显存不足{place}{phase}：{error}",
+        "No memory failure{first}: {error}",
+        "不是内存或显存不足{first}：{error}",
     ),
     "unknown-memory-error": Text(
         "Possibly memory ran out: what was read ends with an error that speaks of memory and that no rule knows: {error}",
@@ -98,12 +98,23 @@ SETTLE: Mapping[str, Text] = {
         "查看当时显卡和主机的空闲内存（`nvidia-smi`、`free -h`），并往上找第一条报错",
     ),
     "sigkill": Text(
-        "look on that machine, at that time, for the OOM killer: `dmesg -T | grep -iE 'killed process|oom'` or the kernel log; "
-        "under Slurm `sacct -j JOB -o JobID,State,ExitCode,MaxRSS,ReqMem`; under Kubernetes `kubectl describe pod` (OOMKilled). "
-        "If there is nothing, a person, a scheduler or a time limit sent SIGKILL",
-        "在那台机器上查当时是否有 OOM killer 的记录：`dmesg -T | grep -iE 'killed process|oom'` 或内核日志；"
-        "Slurm 用 `sacct -j JOB -o JobID,State,ExitCode,MaxRSS,ReqMem`；Kubernetes 用 `kubectl describe pod`（看有没有 OOMKilled）。"
-        "如果都没有，那就是有人、调度器或时间限制发出了 SIGKILL",
+        "look in the kernel's log of that minute: `dmesg -T | grep -iE 'killed process|oom'`; if there is nothing, a person, a scheduler "
+        "or a time limit sent SIGKILL",
+        "查看当时的内核日志：`dmesg -T | grep -iE 'killed process|oom'`；如果没有记录，那就是有人、调度器或时间限制发出了 SIGKILL",
+    ),
+    "sigkill-slurm": Text(
+        "ask Slurm how the job ended: `sacct -j JOB -o JobID,State,ExitCode,MaxRSS,ReqMem`; OUT_OF_MEMORY is its memory limit, TIMEOUT "
+        "and CANCELLED are not",
+        "向 Slurm 查作业怎样结束：`sacct -j JOB -o JobID,State,ExitCode,MaxRSS,ReqMem`；OUT_OF_MEMORY 是内存限额，"
+        "TIMEOUT、CANCELLED 则不是",
+    ),
+    "sigkill-k8s": Text(
+        "ask Kubernetes how the container ended: `kubectl describe pod POD`; OOMKilled is its memory limit",
+        "向 Kubernetes 查容器怎样结束：`kubectl describe pod POD`；OOMKilled 就是内存限额",
+    ),
+    "sigkill-docker": Text(
+        "ask Docker how the container ended: `docker inspect -f '{{.State.OOMKilled}}' CONTAINER`; true is its memory limit",
+        "向 Docker 查容器怎样结束：`docker inspect -f '{{.State.OOMKilled}}' CONTAINER`；true 就是内存限额",
     ),
     "library-not-initialized": Text(
         "run `nvidia-smi` at that moment (is the card nearly full?), then run once more with a much smaller batch: "
