@@ -37,10 +37,10 @@ SITUATIONS = [
     Situation("a cache for one request: the length that the log itself estimates", "ValueError: To serve at least one request with the models's max seq len (65536), "
               "(9.00 GiB KV cache is needed, which is larger than the available KV cache memory (5.31 GiB). Based on the available memory, the estimated maximum "
               "model length is 38656. Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine.\n",
-              "kv-cache-too-small", "shorter-context", "--max-model-len 38656"),
+              "kv-cache-too-small", "shorter-sequences", "--max-model-len 38656"),
     Situation("a cache for one request: the tokens that it holds", "ValueError: The model's max seq len (131072) is larger than the maximum number of tokens that can "
               "be stored in KV cache (22064). Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine.\n",
-              "kv-cache-too-small", "shorter-context", "--max-model-len 22016"),
+              "kv-cache-too-small", "shorter-sequences", "--max-model-len 22016"),
     Situation("not one block: a little more than the default", VLLM + "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when "
               "initializing the engine.\n", "kv-cache-too-small", "raise-serving-share", "--gpu-memory-utilization 0.95"),
     Situation("graphs after the cache: the share falls by what was lacking", VLLM + "non-default args: {'model': 'models/demo', 'gpu_memory_utilization': 0.95}\n" + CAPTURE +
@@ -67,7 +67,7 @@ SITUATIONS = [
               "the quantized model.\n", "quantised-model-spills-to-the-cpu", "list-gpu-processes"),
     Situation("layers of llama.cpp do not fit", "llama_model_load: error loading model: unable to allocate CUDA0 buffer\n", "layers-do-not-fit", "part-of-model-in-host-memory",
               "-ngl fewer layers"),
-    Situation("the context of llama.cpp does not fit", "llama_kv_cache_init: failed to allocate buffer for kv cache\n", "context-buffers-do-not-fit", "shorter-context", "-c"),
+    Situation("the context of llama.cpp does not fit", "llama_kv_cache_init: failed to allocate buffer for kv cache\n", "context-buffers-do-not-fit", "shorter-sequences", "-c"),
 ]  # fmt: skip
 
 

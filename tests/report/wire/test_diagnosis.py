@@ -64,7 +64,7 @@ def test_a_rank_that_the_message_names_stays() -> None:
 def test_texts_are_in_the_language() -> None:
     report = _report(samples.device_oom(), lang="zh")
     assert report["findings"][0]["title"] == "模型之外放不下这么大的 batch"
-    assert _report(samples.host_kill_possible(), lang="zh")["verdict"]["settle"].startswith("在那台机器上")
+    assert _report(samples.host_kill_possible(), lang="zh")["verdict"]["settle"].startswith("查看当时的内核日志")
 
 
 def test_long_lists_are_capped_and_counted() -> None:
