@@ -21,7 +21,7 @@ SAID = {
     ],
     "a fix is proposed": ["1 problem, 1 fix tested, 0 complaints", "quota.memory", "(raise the quota"],
     "a known bug is named": [
-        "2 signatures, 1 bug tested, 0 complaints",
+        "3 signatures, 1 bug tested, 0 complaints",
         "Known bug of gpufarm 1.2.0",
         "Upgrade gpufarm to 1.3.0 or later",
         "memory bug of gpufarm",

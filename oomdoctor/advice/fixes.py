@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from oomdoctor.advice.frameworks import framework, rows_for_run
 from oomdoctor.advice.request_step import FittedValue, fitted_values, rows_that_change
 from oomdoctor.advice.savings import freed, missing
-from oomdoctor.advice.settings import SettingChange, config_of, setting_changes
+from oomdoctor.advice.settings import SettingChange, config_of, first_number, setting_changes
 from oomdoctor.case.diagnosis import Finding, Fix, MeasuredSaving, NotThis
 from oomdoctor.case.event import Certainty
 from oomdoctor.case.request import FailingRequest
@@ -36,6 +36,9 @@ _AT_HAND = 1.5
 """How many places a fix moves forward whose setting stands in a file at hand: the run has the mechanism, one value changes."""
 _BEFORE_KNOBS = 2
 """So many fixes against what is in the way stand before those that make the request smaller."""
+_OTHERS, _HELD_BY_OTHERS = "other-process-on-gpu", "derived.other_processes_bytes"
+_A_PART = 0.1
+"""Of the card: what a desktop holds is less."""
 _AFTER_LOADING = frozenset(("activations", "logits", "gradients", "optimizer states", "evaluation", "kv cache"))
 """What does not exist yet while a model that is to be trained is put on the card: making it smaller frees nothing there."""
 _OF_MODELS = _AFTER_LOADING | {"weights"}
@@ -82,9 +85,25 @@ def with_advice(
     first = None
     if request is not None and record is not None:
         first = KnownRequest(request, record.knobs, _is_alone(pack, record.operation), ANY in record.programs)
+    ahead = _against_others(findings, pack) if _others_hold_enough(known.facts) else ()
     return tuple(
-        _advised(finding, pack, known, training, first if number == 0 else None, useless) for number, finding in enumerate(findings)
+        _advised(finding, pack, known, training, first if number == 0 else None, useless, ahead if number == 0 else ())
+        for number, finding in enumerate(findings)
     )
+
+
+def _others_hold_enough(facts: Mapping[str, Fact]) -> bool:
+    """Return whether what other processes hold, by the message, covers what was missing; ranks of one job hold alike."""
+    held, share, lacking = first_number(facts, (_HELD_BY_OTHERS,)), first_number(facts, ("derived.other_share",)), missing(facts)
+    if held is None or share is None or lacking is None or facts.get("derived.equal_neighbours"):
+        return False
+    return share >= _A_PART and held >= lacking
+
+
+def _against_others(findings: Sequence[Finding], pack: Pack) -> Sequence[str]:
+    """Return the first fixes of the finding that other processes hold memory of the card."""
+    problems = (pack.problem(finding.id) for finding in findings if finding.cause == _OTHERS)
+    return next((problem.fixes[:_BEFORE_KNOBS] for problem in problems if problem is not None), ())
 
 
 def unique_fixes(findings: Sequence[Finding]) -> list[Fix]:
@@ -103,7 +122,13 @@ def _has_keys(known: KnownFacts, pack: Pack) -> bool:
 
 
 def _advised(
-    finding: Finding, pack: Pack, known: KnownFacts, training: RunConfig | None, request: KnownRequest | None, useless: Collection[str]
+    finding: Finding,
+    pack: Pack,
+    known: KnownFacts,
+    training: RunConfig | None,
+    request: KnownRequest | None,
+    useless: Collection[str],
+    ahead: Sequence[str],
 ) -> Finding:
     problem = pack.problem(finding.id)
     if problem is None:
@@ -111,7 +136,7 @@ def _advised(
     # A likely finding knows more of the run than what any program with such a frame has in common.
     is_told = finding.confidence is not Certainty.POSSIBLE and request is not None and request.is_of_any_program
     before = len(problem.fixes) if is_told else _BEFORE_KNOBS if _is_in_the_way(pack, problem) else 0
-    names = _in_order(problem, request, before)
+    names = list(dict.fromkeys([*ahead, *_in_order(problem, request, before)]))
     advised = advice(pack, problem, known, training, names, request, useless)
     return replace(finding, fixes=advised.fixes, already=advised.already, not_this=advised.not_this)
 

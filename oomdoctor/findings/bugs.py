@@ -130,9 +130,9 @@ def _came_with_release(bug: ProgramBug, signatures: Set[str], seen: SeenCase) ->
 
 def _was_changed(bug: ProgramBug, seen: SeenCase) -> bool:
     """Return whether the program is the one that ran, or stands on a line that compares releases, not beside another one."""
-    changes = {(event.place.source, event.place.line) for event in seen.events if event.signature == _CHANGE}
+    changes = {(event.place.source, event.place.offset) for event in seen.events if event.signature == _CHANGE}
     return _is_framework(bug, seen) or any(
-        (event.place.source, event.place.line) in changes
+        (event.place.source, event.place.offset) in changes
         for event in seen.events
         if event.signature == name_signature(bug.program) or any(name in event.fields for name in bug.facts)
     )

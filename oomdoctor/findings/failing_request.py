@@ -70,11 +70,13 @@ def failing_request(pack: Pack, known: KnownFacts, incident: Incident, text: Fai
 def _row(pack: Pack, known: KnownFacts, incident: Incident, text: FailureText, programs: Mapping[str, int]) -> RequestRecord | None:
     """Return the row that the failure shows best; of equal ones the first."""
     best: tuple[_Shown, RequestCore] | None = None
+    answers = known.facts.get("incident.inference") is not None
     for core in pack.requests:
         nearness = max((programs.get(name, 0) for name in core.programs), default=0)
         phase = incident.phase
         if (
             not nearness
+            or (core.trains and answers)
             or core.memory not in (None, incident.root.resource)
             or (core.phases and phase is not None and phase not in core.phases)
         ):

@@ -62,7 +62,7 @@ def compare_cards(
     >>> import oomdoctor
     >>> compared = oomdoctor.compare_cards(model="Qwen2.5-7B", settings={"finetuning": "qlora", "gradient_checkpointing": True})
     >>> [row[0].fits for row in compared.rows][:4]
-    ['no', 'no', 'close', 'yes']
+    ['no', 'close', 'close', 'yes']
     """
     run = _open_run(config, model, framework, settings, hub=hub, serve=serve, rules=rules)
     rows = [_row(run, find_card(row["card"])) for row in table("compared_cards")]
@@ -95,6 +95,11 @@ def compare_formats(
 
     The arguments are those of `estimate`. Raise UsageError as it does, and where all weights are trained: what is trained has no
     other format.
+
+    >>> import oomdoctor
+    >>> compared = oomdoctor.compare_formats(model="Qwen3-8B", framework="llama.cpp", gpu="12GB")
+    >>> [(cell.name, cell.fits) for (cell,) in compared.rows][:2]
+    [('f16', 'no'), ('q8_0', 'yes')]
     """
     card = None if gpu is None else find_card(gpu)
     cards = number_of_cards(card, gpus) or 1

@@ -176,6 +176,7 @@ def _computation_core(record: ComputationRecord) -> ComputationCore:
 
 def _request_cores(rules: RuleSet) -> list[RequestCore]:
     general = {operation.id for operation in rules.operations if operation.general}
+    trains = {operation.id for operation in rules.operations if operation.trains}
     return [
         RequestCore(
             id=record.id,
@@ -184,6 +185,7 @@ def _request_cores(rules: RuleSet) -> list[RequestCore]:
             memory=record.memory,
             signs=[_sign_core(sign) for sign in record.signs],
             general=record.operation in general,
+            trains=record.operation in trains,
         )
         for _, record in rules.requests
     ]

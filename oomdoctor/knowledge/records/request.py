@@ -22,6 +22,8 @@ class OperationRecord(Record, frozen=True, kw_only=True):
     """Whether nothing else grows with the same settings: then the request must fit by itself, else the others become smaller with it."""
     general: bool = False
     """Whether it is what any pass through a model or any program has, so that an operation that is shown beside it counts."""
+    trains: bool = False
+    """Whether only a run that learns does it: what a program asks for that only answers is never this."""
 
 
 class QuantityRecord(Record, frozen=True, kw_only=True):
@@ -117,6 +119,7 @@ class RequestCore(Struct, frozen=True):
     memory: Resource | None
     signs: list[SignCore]
     general: bool
+    trains: bool
 
 
 class RequestFile(Record, frozen=True, kw_only=True):
