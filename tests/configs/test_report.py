@@ -30,29 +30,24 @@ def said(*options: str) -> str:
 
 
 @pytest.mark.usefixtures("run")
-def test_three_complaints_are_shown_and_the_rest_is_folded() -> None:
+def test_what_stops_the_run_is_shown_and_the_rest_is_folded() -> None:
     text = said("--config", "sft.yaml", "--format", "markdown")
     shown, _, folded = text.partition("<details>")
-    assert "In your config" in shown
-    assert [line for line in ("sft.yaml:3", "sft.yaml:4", "sft.yaml:5", "sft.yaml:7", "sft.yaml:10") if line in shown] == [
-        "sft.yaml:4",
-        "sft.yaml:5",
-        "sft.yaml:7",
-    ]
-    assert "sft.yaml:10" in folded
+    assert "sft.yaml:4" in shown
+    assert [place for place in ("sft.yaml:5", "sft.yaml:7", "sft.yaml:10") if place in shown] == []
+    assert [place for place in ("sft.yaml:4", "sft.yaml:5", "sft.yaml:7", "sft.yaml:10") if place not in folded] == []
     assert "accumulation over 20 steps" in folded
 
 
 @pytest.mark.usefixtures("run")
 def test_without_a_config_nothing_is_said_of_one() -> None:
-    assert "In your config" not in said()
+    assert "Your config" not in said()
 
 
 def test_a_right_config_is_no_news(run: Path) -> None:
     (run / "sft.yaml").write_text("finetuning_type: lora\ncutoff_len: 900\nbf16: true\n")
     text = said("--config", "sft.yaml")
-    assert "In your config" not in text
-    assert "More on the config" not in text
+    assert "Your config" not in text
 
 
 @pytest.mark.usefixtures("run")

@@ -457,6 +457,8 @@ NOT_IN_TABLES = {
     ("llamafactory", "FORCE_TORCHRUN"),  # a variable of its launcher
     ("sglang", "SGLANG_ENABLE_LOGITS_PROCESSER_CHUNK"),  # variables of servers, which are no options
     ("sglang", "SGLANG_LOGITS_PROCESSER_CHUNK_SIZE"),
+    ("ms-swift", "FPS_MAX_FRAMES"),  # a variable of its templates
+    ("transformers", "preprocessing_num_workers"),  # of its example scripts
     ("vllm", "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS"),
     ("transformers", "accelerator_config.gradient_accumulation_kwargs.sync_each_batch"),  # of accelerate, in a dict that it is handed
 }
