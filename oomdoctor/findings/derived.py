@@ -92,9 +92,9 @@ def _cache(event: Event) -> Figures:
     if needed is None:
         needed, available = event.size("max_model_len"), length
     out: Figures = {"kv_needed_times": round(needed / available, 2)} if needed and available and available > 0 else {}
-    asked, left = event.size("tokens_requested"), event.size("tokens_available")
-    if asked is not None and left is not None:
-        out["cache_covers_request"] = left >= asked
+    tokens, free = event.size("tokens_requested"), event.size("tokens_available")
+    if tokens is not None and free is not None:
+        out["cache_covers_request"] = free >= tokens
     return out if length is None else {**out, "fitting_length": length}
 
 

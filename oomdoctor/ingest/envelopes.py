@@ -11,6 +11,12 @@ _SAYS = ("log", "message", "msg", "MESSAGE", "textPayload", "body", "line")
 """The field with the line: of Docker, cloud loggers, structured loggers, journald, Cloud Logging, OpenTelemetry, Loki."""
 _LEVELS = ("level", "severity", "levelname", "PRIORITY")
 _TIMES = ("time", "timestamp", "ts", "@timestamp")
+_OF_A_COLLECTOR = frozenset({
+    *_SAYS, *_LEVELS, *_TIMES, "stream", "labels", "attrs", "tag", "kubernetes", "docker", "container_id", "container_name", "partial_message",
+    "source", "source_type", "host", "hostname", "pod", "namespace", "container", "file", "offset", "insertId", "logName", "resource",
+    "receiveTimestamp", "jsonPayload", "trace", "spanId",
+})  # fmt: skip
+"""Fields that collectors write; an object with others is a program's own record, and they are part of what it says."""
 _SKIPPED = 2
 """A window may begin and end inside an object."""
 
@@ -52,7 +58,9 @@ def _decoded(text: str) -> dict[str, object] | None:
         opened = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         return None
-    return opened if isinstance(opened, dict) else None
+    if not isinstance(opened, dict) or not all(name in _OF_A_COLLECTOR or name.startswith("_") for name in opened):
+        return None
+    return opened
 
 
 def _field(opened: dict[str, object], names: Sequence[str]) -> str | None:

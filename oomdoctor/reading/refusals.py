@@ -46,6 +46,7 @@ class _Form(Struct, frozen=True):
     """A size will do instead."""
 
 
+_PAST = ("exceeded", "went", "passed", "hit", "breached", "surpassed")
 _NAMED = (*MEMORY, "sized", "device", "library")
 _LIMITED = ("limit", "stopped")
 _FORMS = (
@@ -145,12 +146,12 @@ def _is_fit(chain: Sequence[Tag], line: TaggedLine) -> bool:
 
 
 def _is_of_one(chain: Sequence[Tag], line: TaggedLine, within: tuple[int, int]) -> bool:
-    """Return whether a sentence tells of one process, that was ended or has a number, and not of any that do so."""
+    """Return whether a sentence tells of one process that went over, or was ended for it, and not of any that do so."""
     if any(line.within(("any-of-them", "would-do"), *within)):
         return False
-    start = line.span(chain[0])[0]
-    numbered = (tag for tag in line.within(("countable",), within[0], start) if line.words[tag.end].text.isdigit())
-    return any(line.within(("stopped",), *within)) or next(numbered, None) is not None
+    start, end = line.span(chain[0])[0], line.span(chain[-1])[1]
+    is_past = any(word.text in _PAST for word in line.words if start <= word.start < end)
+    return any(line.within(("stopped",), *within)) or (is_past and any(line.within(("countable",), within[0], start)))
 
 
 def _whose(chain: Sequence[Tag], line: TaggedLine, within: tuple[int, int]) -> Whose | None:

@@ -41,9 +41,9 @@ _REMARK = re.compile(
 """What is said below a warning, and what is quoted of this program: a log is no testimony of it."""
 _RETURNED = re.compile(r"\b[A-Za-z_]\w{2,60}\(\)(?: failed)?:\s$|\brefused:\s$")
 """A function before what it reports, or what was refused before the reason."""
-_PROGRAM = re.compile(r"(?:^|[\s\])])[\w./+'-]{1,60}(?: [\w./+'-]{1,40}){0,8}:\s$")
+_PROGRAM = re.compile(r"(?:^|[\s\])])[\w./+'-]{1,60}(?: [\w./+'-]{1,40}){0,8}:\s{1,3}$")
 """A program, or what it was about, before what perror prints."""
-_ONLY = re.compile(r"(?: memory)?[\s.)\"'!]{0,6}$|\s(?:\w{1,20}\s){0,3}(?:for|of|in|on)\s")
+_ONLY = re.compile(r"(?: memory)?(?:[\s.)\"'!]{0,6}$|[.:]{1,2}\s)|\s(?:\w{1,20}\s){0,3}(?:for|of|in|on)\s")
 _CALLED = re.compile(r"(?i)[ _](?:error|exception|fault)\b")
 """What calls the words before it an error."""
 _RAISED = re.compile(r"panicked at|TT_FATAL|(?i:fatal error)|[Ee]rror termination|terminate called|Caused by:")
