@@ -12,7 +12,8 @@ _SAYS = ("log", "message", "msg", "MESSAGE", "textPayload", "body", "line")
 _LEVELS = ("level", "severity", "levelname", "PRIORITY")
 _TIMES = ("time", "timestamp", "ts", "@timestamp")
 _OF_A_COLLECTOR = frozenset({
-    *_SAYS, *_LEVELS, *_TIMES, "stream", "labels", "attrs", "tag", "kubernetes", "docker", "container_id", "container_name", "partial_message",
+    *_SAYS, *_LEVELS, *_TIMES, "stream", "labels", "attrs", "tag", "kubernetes", "docker", "container_id", "container_name",
+    "partial_message",
     "source", "source_type", "host", "hostname", "pod", "namespace", "container", "file", "offset", "insertId", "logName", "resource",
     "receiveTimestamp", "jsonPayload", "trace", "spanId",
 })  # fmt: skip
