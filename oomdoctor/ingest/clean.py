@@ -163,7 +163,7 @@ def clean_lines(raw: bytes, base: int) -> list[Line]:
         elif line.text:
             repeated = ""
         reported = _REPORT_LINES if _REPORT in line.text else reported - 1 if line.bare else 0
-        if out and (line.bare or (line.rank is None and line.worker is None)):
+        if out and line.rank is None and (line.worker is None or (line.bare and line.worker == out[-1].worker)):
             of_one_line = out[-1].offset == line.offset
             if of_one_line or reported > 0 or _goes_on(out[-1], line.text, edge, is_cut=is_cut):
                 line = replace(line, rank=out[-1].rank, worker=out[-1].worker)

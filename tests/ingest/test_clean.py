@@ -182,6 +182,11 @@ def test_bare_lines_belong_to_the_writer_whose_message_goes_on(raw: str, wanted:
     assert len(first.lines) == wanted
 
 
+def test_lines_that_all_name_their_worker_stay_with_it() -> None:
+    raw = "(Worker_TP0 pid=7) INFO loading\n(Worker_TP0 pid=7)   took 3 s\n(Worker_TP1 pid=8)   took 4 s\n(Worker_TP1 pid=8)   INFO done"
+    assert [flow.text.count("\n") for flow in split_flows(raw.encode(), 0)] == [2, 2]
+
+
 def test_offsets_are_those_of_the_raw_lines() -> None:
     raw = "显存\r\n[rank1]: x\x1b[0m\n\nlast".encode()
     lines = [line for line in clean_lines(raw, 1000) if line.text]
