@@ -65,20 +65,18 @@ def _commands(start: LogStart, running: Sequence[str], frameworks: Frameworks) -
 
 def _candidates(data: bytes) -> Iterator[tuple[int, str]]:
     """Yield the lines that may be commands, each with its number; one that goes on after a backslash with what follows it."""
-    raw, count, at = data.split(b"\n"), 0, 0
-    while at < len(raw) and count < _MOST_LINES:
-        first, parts = at, [raw[at]]
-        while parts[-1].rstrip().endswith((b"\\", b"^")) and at + 1 < len(raw) and len(parts) < _MOST_COMMANDS:
+    lines, count, at = clean_lines(data, 0), 0, 0
+    while at < len(lines) and count < _MOST_LINES:
+        first, parts = lines[at].offset, [lines[at].text.rstrip()]
+        while parts[-1].endswith(("\\", "^")) and at + 1 < len(lines) and len(parts) < _MOST_COMMANDS:
             at += 1
-            parts[-1] = parts[-1].rstrip()[:-1]
-            parts.append(raw[at])
+            parts[-1] = parts[-1][:-1]
+            parts.append(lines[at].text.rstrip())
         at += 1
-        whole = b" ".join(part.strip() for part in parts)
-        if len(whole) <= _LONGEST and _OPTION.search(whole):
+        whole = " ".join(part.strip() for part in parts)
+        if len(whole) <= _LONGEST and _OPTION.search(whole.encode()):
             count += 1
-            cleaned = clean_lines(whole, 0)
-            if cleaned and cleaned[0].text:
-                yield first + 1, cleaned[0].text.strip()
+            yield data.count(b"\n", 0, first) + 1, whole.strip()
 
 
 def _at(setting: WrittenSetting, line: int) -> WrittenSetting:
