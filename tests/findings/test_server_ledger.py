@@ -63,7 +63,7 @@ def ledgers(log: str) -> dict[str, ServerLedger]:
 @pytest.mark.parametrize(("log", "of", "figures"), [
     pytest.param(VLLM, "rank 0", {"weights": 14.5 * GIB, "cache": 20.5 * GIB, "graphs": 0.75 * GIB, "tokens": 73984, "requests": 9.03},
                  id="vLLM: a worker has its own figures, and those that the engine prints for all"),
-    pytest.param(VLLM, "rank 1", {"weights": 14.25 * GIB, "cache": 20.75 * GIB, "graphs": None, "length": 8192}, id="vLLM: of another worker"),
+    pytest.param(VLLM, "rank 1", {"weights": 14.25 * GIB, "cache": 20.75 * GIB, "length": 8192}, id="vLLM: of another worker"),
     pytest.param(SGLANG, "rank 0", {"initial_free": 78 * GIB, "weights": 31 * GIB, "cache": 25 * GIB, "outside": 0.25 * GIB,
                                     "graphs": 1.5 * GIB, "free": 20.5 * GIB, "tokens": 200000}, id="SGLang: a draft's weights and cache are added"),
     pytest.param(LLAMA_CPP, "CUDA0", {"initial_free": 11500 * MIB, "weights": 8200 * MIB, "cache": 2560 * MIB, "tokens": 16384},

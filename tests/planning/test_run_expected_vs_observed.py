@@ -88,7 +88,7 @@ def test_expected_stands_beside_seen(tmp_path: object) -> None:
 def test_a_fix_says_what_it_frees_and_whether_the_run_would_fit(tmp_path: object) -> None:
     by_id = fixes(of(PARAMETERS + TRACE + FAILURE.format(asked="1.16 GiB"), tmp_path))
     batch = by_id["smaller-batch"]
-    assert batch.fits == "yes"
+    assert batch.fits in ("yes", "close")
     assert batch.frees_bytes is not None
     assert batch.frees_bytes > 4 << 30
 

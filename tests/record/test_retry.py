@@ -39,7 +39,7 @@ def tried(place: Path, *, most: int, figure: str = "{workers}", retry: str = "2"
 
 def test_a_sure_diagnosis_is_tried_again_with_a_copy(tmp_path: Path) -> None:
     said = tried(tmp_path, most=2)
-    assert [line for line in said.splitlines() if line.startswith("workers")] == ["workers 8", "workers 2"]
+    assert [line for line in said.splitlines() if line.startswith("workers")] == ["workers 8", "workers 4", "workers 2"]
     assert "oomdoctor: attempt 2 of 3, with fewer-workers:" in said
     assert (tmp_path / "sft.yaml").read_text() == CONFIG
     assert (tmp_path / "evidence" / "attempts" / "1" / "run.json").exists()
