@@ -66,7 +66,7 @@ PROGRAMS = [
     ("keras", "a frame", frame(f"{SITE}/keras/src/layers/core/dense.py", "call"), "ResourceExhaustedError: {{function_node x}} OOM when allocating tensor with shape[64,512,128,128] and type float on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc [Op:Conv2D]", "Model.fit(batch_size"),
     ("maxtext", "a command", "python3 -m MaxText.train MaxText/configs/base.yml run_name=x per_device_batch_size=8", XLA, "per_device_batch_size"),
     ("maxtext", "its own line", "Config param per_device_batch_size: 8.0", XLA, "per_device_batch_size"),
-    ("vllm-ascend", "a frame", frame(f"{SITE}/vllm_ascend/worker/model_runner_v1.py", "profile_run"), NPU, "--max-model-len"),
+    ("vllm-ascend", "a frame", frame(f"{SITE}/vllm_ascend/worker/model_runner_v1.py", "profile_run"), NPU, "--max-num-seqs"),
     ("text-generation-inference", "a command", "text-generation-launcher --model-id local/model --port 8080", NEW, "--max-batch-prefill-tokens"),
     ("text-generation-inference", "a frame", frame(f"{SITE}/text_generation_server/models/flash_causal_lm.py", "warmup"), NEW, "--max-batch-prefill-tokens"),
     ("tensorrt-llm", "a command", "trtllm-serve local/model --max_batch_size 256 --tp_size 2", NEW, "--kv_cache_free_gpu_memory_fraction"),

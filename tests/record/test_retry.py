@@ -43,7 +43,7 @@ def test_a_sure_diagnosis_is_tried_again_with_a_copy(tmp_path: Path) -> None:
     assert "oomdoctor: attempt 2 of 3, with fewer-workers:" in said
     assert (tmp_path / "sft.yaml").read_text() == CONFIG
     assert (tmp_path / "evidence" / "attempts" / "1" / "run.json").exists()
-    assert '"attempt": 2' in (tmp_path / "evidence" / "run.json").read_text()
+    assert '"attempt": 3' in (tmp_path / "evidence" / "run.json").read_text()
 
 
 def test_the_same_failure_twice_stops_it(tmp_path: Path) -> None:
