@@ -65,6 +65,7 @@ def attend(
         status, near = launched.wait(), None
         folder.gaps.append(EvidenceGap(what="the run", why=f"{type(error).__name__}: {error}"))
         record = replace(_record((), options, launched, recorded), exit_code=exit_code(status), signal=end_signal(status))
+        folder.give_room()
         write_record(folder, replace(record, gaps=tuple(folder.gaps)))
     return WatchedRun(status=status, record=record, folder=folder, stopped=launched.asked_to_end, near=near)
 
@@ -106,6 +107,7 @@ def _attended(
     """Return the status of a command that ended, the record, and what was nearly full."""
     record = replace(record, variables=variables(os.environ), limits=limits())
     write_record(folder, record)
+    folder.keep_room()
     once = (partial(write_environment, folder, record.command, describe),) if describe is not None else ()
     sampler = SamplerProcess(folder, launched.ours, _disks(folder.path, record.cwd, prepared.recorded.folder), prepared.before, once)
     if sampler.pid is not None:
@@ -119,6 +121,7 @@ def _attended(
     redact_exceptions(folder)
     gaps = [*_log(prepared.recorded, folder), *summary.gaps, *unreached(folder.path, summary.processes), *folder.gaps]
     record = _ended(replace(record, gaps=tuple(dict.fromkeys(gaps))), launched, summary, status)
+    folder.give_room()
     if not write_record(folder, record) and folder.move():
         _log(prepared.recorded, folder)
         write_record(folder, record)

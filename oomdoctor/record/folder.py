@@ -10,10 +10,12 @@ from msgspec.json import encode
 from msgspec.json import format as indented
 
 from oomdoctor.record.evidence import ATTEMPTS, CHANGED, ENVIRONMENT, LOG, SAMPLES, EvidenceGap
-from oomdoctor.record.evidence_place import MOST_BYTES, RANKS, EvidencePlace, make_place, put, remove_if_empty, remove_tree
+from oomdoctor.record.evidence_place import MOST_BYTES, RANKS, EvidencePlace, create, make_place, put, remove_if_empty, remove_tree
 
 MOST_LINES_BYTES = 8 << 20
 """Of samples."""
+_ROOM, _ROOM_BYTES = ".room", 64 << 10
+"""The file that holds the place of the last record, and more than that takes."""
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -52,6 +54,17 @@ class EvidenceFolder:
         data = indented(encode(value), indent=1) + b"\n"
         self._left += self._size(name)
         return self.write(name, data)
+
+    def keep_room(self) -> None:
+        """Take what the last record needs, so that it can be written where the run fills the disk."""
+        if self.path is not None:
+            with suppress(OSError):
+                create(os.path.join(self.path, _ROOM), bytes(_ROOM_BYTES))
+
+    def give_room(self) -> None:
+        """Give back what was taken for the last record."""
+        with suppress(OSError):
+            os.unlink(os.path.join(self.path or "", _ROOM))
 
     def move(self) -> bool:
         """Go on in another folder, with what was written so far, as where a disk filled up; return whether there is one."""
