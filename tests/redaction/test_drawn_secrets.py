@@ -19,7 +19,7 @@ SEED = Random().getrandbits(32)
 """Said by each test that fails: `Random(SEED)` draws the same again."""
 PLACES = {**BY_FORM, **BY_PLACE}
 _PASSWORDS = 20
-_IN_A_LOG = 4
+_IN_A_LOG = 16
 """Secrets in one text that all commands read."""
 
 
