@@ -33,9 +33,9 @@ from oomdoctor.report.charts.stylesheet import stylesheet  # noqa: E402
 SITE = ROOT / "site"
 RUNTIME = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm")
 SHELL = ("index.html", "app", "worker")
-NOT_SHIPPED = (".py", ".md")
+NOT_SHIPPED = (".py", ".pyc", ".md")
 MOST_WIRE = 7_000_000
-MOST_OWN = 1_400_000
+MOST_OWN = 1_750_000
 MOST_SHELL = 60_000
 """Bytes as they are sent, gzip where a file is not packed: of everything, of what this project made, of its HTML, JavaScript and CSS."""
 OWN = ("index.html", "app/", "worker/", "runtime/library.zip.zst", "choices.json", "report.css", "sw.js", "version.json")
