@@ -14,8 +14,7 @@ import functools
 import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from mmap import ACCESS_READ, mmap
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from msgspec import DecodeError
 from msgspec.json import decode
@@ -37,6 +36,7 @@ from oomdoctor.opening import open_rule_file
 _PACKED = "pack.json"
 _LARGEST = 16 << 20
 """More than any rule file may have."""
+_LONGEST_HEAD = 1 << 16
 T = TypeVar("T", bound=Record)
 PROBLEMS = RecordKind("problems", ProblemRecord)
 FIXES = RecordKind("fixes", FixRecord)
@@ -44,13 +44,23 @@ SOURCES = RecordKind("sources", SourceRecord)
 SIGNATURES = RecordKind("signatures", SignatureRecord)
 
 
+class PackBytes(Protocol):
+    """The bytes of a pack, of which parts are asked for."""
+
+    def part(self, start: int, length: int) -> bytes:
+        """Return `length` bytes from `start` on, fewer at the end."""
+
+    def whole(self) -> bytes:
+        """Return all of them."""
+
+
 class Pack:
     """The rules as they are matched; signatures are read when a literal of theirs was seen, records when they are asked for."""
 
-    def __init__(self, data: bytes | mmap) -> None:
-        self._data = data
-        self._start = data.find(b"\n") + 1
-        head = data[: self._start]
+    def __init__(self, data: bytes | PackBytes) -> None:
+        self._data = _InMemory(data) if isinstance(data, bytes) else data
+        self._start = self._data.part(0, _LONGEST_HEAD).find(b"\n") + 1
+        head = self._data.part(0, self._start)
         if decode(head, type=PackFormat).format != FORMAT:
             raise ValueError("a pack of another format")
         self._head = decode(head, type=PackHead)
@@ -60,7 +70,7 @@ class Pack:
     @property
     def is_whole(self) -> bool:
         """Whether all of it is as it was written; looking takes as long as a diagnosis takes to read its lines."""
-        return self._head.check == zlib.crc32(memoryview(self._data)[self._start :])
+        return self._head.check == zlib.crc32(memoryview(self._data.whole())[self._start :])
 
     @functools.cached_property
     def _matching(self) -> PackMatching:
@@ -210,8 +220,36 @@ class Pack:
         return self._indexes[part]
 
     def _line(self, line: PackLine) -> bytes:
-        start = self._start + line.start
-        return self._data[start : start + line.length]
+        return self._data.part(self._start + line.start, line.length)
+
+
+class _InMemory:
+    """A pack that was compiled or read whole."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def part(self, start: int, length: int) -> bytes:
+        return self._data[start : start + length]
+
+    def whole(self) -> bytes:
+        return self._data
+
+
+class _InFile:
+    """The shipped pack, read line by line: of five megabytes a diagnosis needs one.
+
+    No position is kept, so threads and forked processes may share it.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._file = open(path, "rb", buffering=0)  # noqa: SIM115 - open as long as the rules are
+
+    def part(self, start: int, length: int) -> bytes:
+        return os.pread(self._file.fileno(), length, start)
+
+    def whole(self) -> bytes:
+        return self.part(0, os.fstat(self._file.fileno()).st_size)
 
 
 def builtin_rules() -> str:
@@ -234,7 +272,7 @@ def load_pack(root: str | None = None, cache: str | None = None, *, over: str | 
 def _builtin_pack() -> Pack:
     """Return the pack of the built-in rules, read once for each process."""
     folder = builtin_rules()
-    shipped = _mapped(os.path.join(folder, _PACKED)) or _from_zip(folder)
+    shipped = _shipped(os.path.join(folder, _PACKED)) or _from_zip(folder)
     return Pack(shipped) if shipped is not None else _cached_pack(folder)
 
 
@@ -282,12 +320,14 @@ def _content(path: str) -> bytes:
         return b""
 
 
-def _mapped(path: str) -> mmap | None:
-    """Return a file of which no more is read than is looked at; None where there is none."""
+def _shipped(path: str) -> bytes | PackBytes | None:
+    """Return the pack that a wheel carries; None where there is none."""
     try:
+        if hasattr(os, "pread"):
+            return _InFile(path)
         with open(path, "rb") as file:
-            return mmap(file.fileno(), 0, access=ACCESS_READ)
-    except (OSError, ValueError):
+            return file.read()
+    except OSError:
         return None
 
 
