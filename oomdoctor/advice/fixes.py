@@ -29,6 +29,7 @@ _HARM = {"none": 0.0, "slower": 1.0, "effort": 1.0, "quality": 2.0, "hardware": 
 which is what is known of the cause, and large enough that of two neighbours the gentler one comes first."""
 _NOT_ENOUGH = 6.0
 """The same for a fix that would free less than is missing."""
+_SEVERAL = 2
 _UNKNOWN_NEED = 1.0
 _NO_KEY = 3.5
 """The same where the framework found has no setting for it, and code must be written."""
@@ -225,6 +226,15 @@ def _is_of_models_alone(fix: FixRecord, facts: Mapping[str, Fact]) -> bool:
     return bool(fix.frees.terms) and _OF_MODELS.issuperset(fix.frees.terms)
 
 
+def _leaves_the_weights(fix: FixRecord, facts: Mapping[str, Fact]) -> bool:
+    """Return whether a model needs several times the memory there is, and a fix frees only what comes beside its own weights."""
+    times = first_number(facts, ("derived.wanted_times",))
+    if times is None or times < _SEVERAL:
+        return False
+    terms = () if fix.frees is None else fix.frees.terms
+    return fix.harm != "hardware" and ("weights" not in terms or "other processes" in terms)
+
+
 def _way(fix: FixRecord, known: KnownFacts) -> tuple[Text, str | None]:
     """Return how a fix is done on the machine of the run, and its command there."""
     other = next((other for other in fix.elsewhere if evaluate(other.when, known).truth), None)
@@ -277,7 +287,7 @@ def _ranked(
     size = sum(fitted) if fitted else None if frees is None else freed(frees, facts)
     lacking = missing(facts) if shrunk is None else shrunk.missing
     behind = place + _HARM[fix.harm] + _UNKNOWN_NEED * bool(needs)
-    if size is not None and lacking is not None and size < lacking:
+    if (size is not None and lacking is not None and size < lacking) or _leaves_the_weights(fix, facts):
         behind += _NOT_ENOUGH
     if any(not row.example for row in fix.settings) and not settings and _has_keys(known, pack):
         behind += _NO_KEY

@@ -24,7 +24,7 @@ from oomdoctor.comparing.several_runs import split_by_run
 from oomdoctor.findings.bugs import SeenCase, known_bugs
 from oomdoctor.findings.conditions import Fact, KnownFacts
 from oomdoctor.findings.derived import derived
-from oomdoctor.findings.engine import evidence_seen, findings
+from oomdoctor.findings.engine import conclusions, evidence_seen, findings
 from oomdoctor.findings.facts import facts, log_facts
 from oomdoctor.findings.failing_request import failing_request
 from oomdoctor.findings.failure_step import failure_step
@@ -38,6 +38,7 @@ from oomdoctor.findings.server_ledger import first_card, ledger_of, server_ledge
 from oomdoctor.findings.serving_share import default_share, serving_share
 from oomdoctor.findings.surroundings import FailureText, failure_text, surroundings
 from oomdoctor.findings.tensor_match import request_reading
+from oomdoctor.findings.weight_matrix import weight_matrix
 from oomdoctor.findings.workload import inference_facts, quantised, works_on
 from oomdoctor.ingest.clean import clean_lines
 from oomdoctor.ingest.sources import MissingSource
@@ -195,6 +196,7 @@ def _diagnosis(
         case=case,
         findings=bugs_first(_run_first(advised, pack) if beside.facts else advised, bugs),
         evidence=tuple(seen),
+        conclusions=conclusions(pack, seen, known),
         open_cause=open_cause(explained, pack, known),
         request=request,
         bugs=bugs,
@@ -235,6 +237,7 @@ def _all_facts(
         known.update(serving_share(known, own))
         known.update(fitting(failures[0].root, ledgers, known))
     if failures:
+        known.update(weight_matrix(failures[0].root, known))
         known["incident.program"] = _programs(recogniser, pack)[failures[0].root.signature]
     return known
 

@@ -144,6 +144,8 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     evidence: tuple[str, ...] = ()
     """What was seen of rules/evidence.yaml, whether a finding that is told rests on it or not."""
+    conclusions: tuple[Text, ...] = ()
+    """What follows from the figures of the failure, whatever its cause is, with the figures."""
     open_cause: OpenCause | None = None
     request: FailingRequest | None = None
     """What asked for the memory that was not there; None where no memory failed."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Union
 
 from oomdoctor.case.event import Event
+from oomdoctor.units import GIB
 
 Figures = dict[str, Union[int, float, str, None]]
 
@@ -21,7 +22,7 @@ _ROUNDING = 0.001
 
 def derived(event: Event) -> Figures:
     """Return what follows from the figures of one message."""
-    return {**_shares(event), **_left(event), **_covers(event), **_neighbours(event), **_cache(event)}
+    return {**_shares(event), **_card(event), **_left(event), **_covers(event), **_neighbours(event), **_cache(event)}
 
 
 def unused(event: Event) -> int | None:
@@ -50,6 +51,20 @@ def _shares(event: Event) -> Figures:
         parts = {"request": event.size("requested_bytes"), "unallocated": held, "allocated": event.size("allocated_bytes")}
         out.update({f"{name}_share": round(size / total, 4) for name, size in parts.items() if size is not None})
     return out
+
+
+def _card(event: Event) -> Figures:
+    """Return what is free of the card, whether its size is printed as whole GiB, and how many times what there is a program says it needs.
+
+    Drivers of Windows, and of Linux inside it, count all of a card; those of Linux leave out what the driver keeps, so 24 GiB are 23.6.
+    """
+    required, available = event.size("required_bytes"), event.size("available_bytes")
+    times: Figures = {"wanted_times": round(required / available, 1)} if required and available else {}
+    total, free = event.size("total_bytes"), event.size("free_bytes")
+    if not total:
+        return times
+    is_whole = total >= GIB and total % GIB == 0
+    return {**times, "card_is_whole": is_whole, **({} if free is None else {"free_share": round(free / total, 4)})}
 
 
 def _left(event: Event) -> Figures:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -32,6 +32,12 @@ class _MatchedRule(Struct, frozen=True):
 def evidence_seen(pack: Pack, known: KnownFacts) -> Mapping[str, Mapping[str, float]]:
     """Return the evidence that holds in a case, with its weights."""
     return {core.id: core.weights for core in pack.evidence if evaluate(core.when, known).truth}
+
+
+def conclusions(pack: Pack, seen: Iterable[str], known: KnownFacts) -> tuple[Text, ...]:
+    """Return the sentences that evidence has for the screen, with the figures filled in, in the order of the rules."""
+    records = (pack.record(EVIDENCE, name) for name in seen)
+    return tuple(fill_template(record.concludes, known.facts) for record in records if record is not None and record.concludes is not None)
 
 
 def findings(pack: Pack, known: KnownFacts, seen: Mapping[str, Mapping[str, float]] = _NO_EVIDENCE) -> tuple[Finding, ...]:

@@ -27,16 +27,17 @@ _NUMBERED = re.compile(r"\.gpu\.\d{1,3}\.")
 _GROUP = re.compile(r"\(\?P<(\w+)>")
 
 DERIVED: Final = frozenset({
-    "allocated_share", "cache_covers_request", "equal_neighbours", "first_rank_over_others", "fitting_cache_bytes",
+    "allocated_share", "cache_covers_request", "card_is_whole", "equal_neighbours", "first_rank_over_others", "fitting_cache_bytes",
     "fitting_layers", "fitting_length", "free_and_neither_cover_request", "free_and_unallocated_cover_request",
-    "free_covers_request", "higher_share", "host_limit_bytes", "host_used_bytes", "kv_needed_times",
-    "largest_process_share", "lower_share", "neither_bytes", "neither_share", "other_processes_bytes",
+    "free_covers_request", "free_share", "higher_share", "host_limit_bytes", "host_used_bytes", "kv_needed_times",
+    "largest_process_share", "lower_share", "matrix_bits", "matrix_model", "matrix_shape", "matrix_weights_bytes", "matrix_weights_share",
+    "neither_bytes", "neither_share", "other_processes_bytes",
     "other_processes_count", "other_share", "over_series", "request_as_product", "request_kind", "request_share",
     "share", "spare_bytes", "step", "step_is_eval", "step_is_first", "step_is_late", "step_is_save",
-    "unaccounted_bytes", "unaccounted_share", "unallocated_bytes", "unallocated_share", "whole_pool_refused",
+    "unaccounted_bytes", "unaccounted_share", "unallocated_bytes", "unallocated_share", "wanted_times", "whole_pool_refused",
 })  # fmt: skip
-"""findings/derived.py, fitting.py, failure_step.py, tensor_match.py, host_memory.py, serving_share.py, facts.py: what follows from
-messages."""
+"""findings/derived.py, fitting.py, failure_step.py, tensor_match.py, weight_matrix.py, host_memory.py, serving_share.py, facts.py: what
+follows from messages."""
 INCIDENT: Final = frozenset({
     "certainty", "computes", "count", "frame", "inference", "kind", "phase", "platform", "program", "quantised", "ranks",
     "signature", "survived", "works_on",

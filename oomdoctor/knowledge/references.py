@@ -197,6 +197,9 @@ def _problem(record: ProblemRecord, names: _Names) -> Iterator[_Mistake]:
 
 def _evidence(record: EvidenceRecord, names: _Names) -> Iterator[_Mistake]:
     yield from _condition(record.when, names.facts.case, names)
+    yield from _placeholders((record.concludes,), names.facts.case, names)
+    if not record.weights and record.concludes is None:
+        yield "neither weighs nor concludes anything", "weights"
     yield from (_unknown("cause or problem", name, names.causes | names.problems) for name in record.weights)
     yield from _observed((*record.examples, *record.near_misses), names)
 

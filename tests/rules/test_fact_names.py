@@ -18,6 +18,7 @@ from oomdoctor.findings.failure_step import failure_step
 from oomdoctor.findings.fitting import fitting
 from oomdoctor.findings.host_memory import host_memory
 from oomdoctor.findings.serving_share import serving_share
+from oomdoctor.findings.weight_matrix import weight_matrix
 from oomdoctor.knowledge.fact_names import DERIVED, INCIDENT, VERDICT, FactNames, fact_names
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.machine.facts import environment_facts
@@ -30,16 +31,18 @@ def names() -> FactNames:
 
 @cache
 def of_logs() -> frozenset[str]:
-    """The facts of the examples of problems, and of the steps of a run."""
+    """The facts of the examples of problems and evidence, and of the steps of a run."""
     out = {*failure_step(500, {"training.eval_steps": 500, "training.save_steps": 100})}
-    for _, problem in builtin_rule_set().problems:
-        for example in (*problem.examples, *problem.near_misses):
-            if example.environment is None and example.snapshot is None:
-                case = diagnose_example(example, load_pack()).case
-                settings = case.training.facts() if case.training is not None else {}
-                known = facts(case.incidents, case.verdict, {**case.facts, **settings})
-                out |= {*known, *host_memory(case.events, known), *serving_share(known, None)}
-                out |= {name for incident in case.incidents for name in fitting(incident.root, case.ledgers, known)}
+    rules = builtin_rule_set()
+    of_problems = [example for _, problem in rules.problems for example in (*problem.examples, *problem.near_misses)]
+    for example in (*of_problems, *(example for evidence in rules.evidence for example in evidence.examples)):
+        if example.environment is None and example.snapshot is None:
+            case = diagnose_example(example, load_pack()).case
+            settings = case.training.facts() if case.training is not None else {}
+            known = facts(case.incidents, case.verdict, {**case.facts, **settings})
+            out |= {*known, *host_memory(case.events, known), *serving_share(known, None)}
+            for incident in case.incidents:
+                out |= {*fitting(incident.root, case.ledgers, known), *weight_matrix(incident.root, known)}
     return frozenset(out)
 
 

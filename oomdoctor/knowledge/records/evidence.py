@@ -20,8 +20,10 @@ class EvidenceRecord(Record, frozen=True, kw_only=True):
     says: TextRecord
     """What was seen, in a few words that can stand after "because"."""
     when: Condition
-    weights: Annotated[dict[str, EvidenceName], Meta(min_length=1)]
+    weights: dict[str, EvidenceName] = {}
     """Cause, or problem -> how much it speaks for it or against it (records/odds.py)."""
+    concludes: TextRecord | None = None
+    """A sentence with the figures that it follows from, for the screen; facts stand in it as in the texts of problems."""
     source: str
     """Why it speaks so: a fact of a program, or what reports showed."""
     examples: list[CaseExample] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.case.diagnosis import Diagnosis, Finding, Sign
@@ -18,6 +19,8 @@ from oomdoctor.report.wording.wording import Wording
 _CELLS = 150
 """Two lines of a terminal."""
 _READINGS = 2
+_CONCLUSIONS = 2
+_FIGURE = re.compile(r"\d[\d.,]*")
 _OTHERS = 8
 _GAPS = 5
 
@@ -33,6 +36,7 @@ def why(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
         if diagnosis.request is not None and diagnosis.request.title is not None:
             named = wording.say(labels.REQUEST, what=wording.say(diagnosis.request.title))
             yield Paragraph((Span(wording.blank.join(filter(None, (named, grows)))),))
+        yield from _conclusions(diagnosis, "", wording)
         yield Paragraph((Span(wording.say(labels.CANNOT_TELL), Style.STRONG), *spans(_readings(diagnosis, wording))))
         return
     lead = wording.say(labels.WHY, sure=wording.say(labels.CONFIDENCE[sure.value]))
@@ -40,6 +44,20 @@ def why(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     reason = grows or wording.first_sentences(wording.say(first.why), 1)
     fits = _width(lead + title + wording.blank + reason) <= _CELLS
     yield Paragraph((Span(lead, Style.STRONG), *spans(title), *(spans(wording.blank + reason) if fits else ())))
+    yield from _conclusions(diagnosis, title + reason if fits else title, wording)
+
+
+def _conclusions(diagnosis: Diagnosis, told: str, wording: Wording) -> Iterator[Block]:
+    """Yield what follows from the figures where nothing shows what was asked for, which would say more.
+
+    What is told already is left out: a conclusion of which every figure stands there.
+    """
+    if diagnosis.request is not None and diagnosis.request.title is not None:
+        return
+    texts = [wording.say(text) for text in diagnosis.conclusions]
+    new = [text for text in texts if not set(_FIGURE.findall(text)) <= set(_FIGURE.findall(told))]
+    if new:
+        yield Paragraph(spans(wording.blank.join(new[:_CONCLUSIONS])))
 
 
 def _grows_with(request: FailingRequest | None, wording: Wording) -> str:

@@ -78,6 +78,7 @@ def convert_diagnosis(diagnosis: Diagnosis, wording: Wording, version: str) -> R
         estimate=_estimate(case, wording),
         findings=tuple(convert_finding(finding, wording) for finding in diagnosis.findings),
         open_cause=_open_cause(diagnosis.open_cause, wording),
+        conclusions=tuple(_plain(text, wording) for text in diagnosis.conclusions),
         gaps=tuple(gap(missing) for missing in case.gaps),
         told=None if case.told is None else _told(case.told, wording),
         series=tuple(convert_series(series) for series in case.series[:SERIES_LIMIT]),

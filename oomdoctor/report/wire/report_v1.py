@@ -380,6 +380,8 @@ class ReportV1(Struct, frozen=True, kw_only=True):
     """Where the log cannot tell the cause."""
     gaps: tuple[GapV1, ...]
     """What is not known."""
+    conclusions: tuple[str, ...] = ()
+    """What follows from the figures of the failure, whatever its cause is."""
     told: ToldV1 | None = None
     """What somebody says of a run without a log."""
     series: Annotated[tuple[RecordedSeriesV1, ...], Meta(max_length=SERIES_LIMIT)] = ()
