@@ -58,13 +58,14 @@ SIGNATURES = book().pack.names("signatures")
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize("name", [*NAMES, *SIGNATURES[::40]])
-def test_every_id_has_a_page_without_holes(name: str, lang: str) -> None:
-    document = rule_page(book(), name, Wording(lang), "0")
+def test_every_id_has_a_page_without_holes(lang: str) -> None:
+    assert [name for name in (*NAMES, *SIGNATURES[::40]) if has_holes(rule_page(book(), name, Wording(lang), "0"))] == []
+
+
+def has_holes(document: Document) -> bool:
     text = text_of(document)
-    assert len(document.blocks) >= 2
-    assert "{event." not in text and "{derived." not in text and "{log." not in text
-    assert not any(isinstance(block, Facts) and not block.rows for block in document.blocks)
+    is_filled = not any(start in text for start in ("{event.", "{derived.", "{log."))
+    return len(document.blocks) < 2 or not is_filled or any(isinstance(block, Facts) and not block.rows for block in document.blocks)
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

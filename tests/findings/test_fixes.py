@@ -465,16 +465,17 @@ NOT_IN_TABLES = {
 TABLED = ("transformers", "llamafactory", "trl", "axolotl", "ms-swift", "deepspeed", "accelerate", "vllm", "sglang")
 
 
-@pytest.mark.parametrize(
-    "row",
-    [pytest.param(row, id=f"{one.id}: {row.framework} {row.key}") for one in records() for row in one.settings if row.framework in TABLED],
-)
-def test_every_key_is_one_that_the_framework_knows(row: SettingRecord) -> None:
+def test_every_key_is_one_that_the_framework_knows() -> None:
+    rows = [(one.id, row) for one in records() for row in one.settings if row.framework in TABLED]
+    assert [(fix, row.framework, row.key) for fix, row in rows if not is_known_key(row)] == []
+
+
+def is_known_key(row: SettingRecord) -> bool:
     if "(" in row.key or " " in row.key or (row.framework, row.key) in NOT_IN_TABLES:
-        return
+        return True
     name = row.key.split(".")[-1].lstrip("-").replace("-", "_").lower()
     since, until = numbers(row.since), numbers(row.until)
-    assert any(
+    return any(
         name in names and (not last or not since or last >= since) and (not first or not until or first[: len(until)] <= until)
         for first, last, names in keys(row.framework)
     )
