@@ -54,7 +54,8 @@ def _shares(event: Event) -> Figures:
 
 
 def _card(event: Event) -> Figures:
-    """Return what is free of the card, whether its size is printed as whole GiB, and how many times what there is a program says it needs.
+    """Return what is free of the card, whether its size is printed as whole GiB, what is allocated beyond it, and how many times as much as
+    there is a program says it needs.
 
     Drivers of Windows, and of Linux inside it, count all of a card; those of Linux leave out what the driver keeps, so 24 GiB are 23.6.
     """
@@ -64,6 +65,9 @@ def _card(event: Event) -> Figures:
     if not total:
         return times
     is_whole = total >= GIB and total % GIB == 0
+    allocated = event.size("allocated_bytes")
+    if allocated is not None and allocated > total:
+        times["beyond_card_bytes"] = allocated - total
     return {**times, "card_is_whole": is_whole, **({} if free is None else {"free_share": round(free / total, 4)})}
 
 
