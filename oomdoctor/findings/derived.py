@@ -54,21 +54,24 @@ def _shares(event: Event) -> Figures:
 
 
 def _card(event: Event) -> Figures:
-    """Return what is free of the card, whether its size is printed as whole GiB, what is allocated beyond it, and how many times as much as
-    there is a program says it needs.
+    """Return what a message says of the card as a whole: what is free of it, and what is allocated beyond it.
 
-    Drivers of Windows, and of Linux inside it, count all of a card; those of Linux leave out what the driver keeps, so 24 GiB are 23.6.
+    `card_is_whole`: its size is printed as whole GiB. Drivers of Windows, and of Linux inside it, count all of a card; those of Linux leave
+    out what the driver keeps, so 24 GiB are 23.6. `wanted_times`: how many times as much as there is a program says it needs.
     """
+    out: Figures = {}
     required, available = event.size("required_bytes"), event.size("available_bytes")
-    times: Figures = {"wanted_times": round(required / available, 1)} if required and available else {}
-    total, free = event.size("total_bytes"), event.size("free_bytes")
+    if required and available:
+        out["wanted_times"] = round(required / available, 1)
+    total, free, allocated = event.size("total_bytes"), event.size("free_bytes"), event.size("allocated_bytes")
     if not total:
-        return times
-    is_whole = total >= GIB and total % GIB == 0
-    allocated = event.size("allocated_bytes")
+        return out
+    out["card_is_whole"] = total >= GIB and total % GIB == 0
+    if free is not None:
+        out["free_share"] = round(free / total, 4)
     if allocated is not None and allocated > total:
-        times["beyond_card_bytes"] = allocated - total
-    return {**times, "card_is_whole": is_whole, **({} if free is None else {"free_share": round(free / total, 4)})}
+        out["beyond_card_bytes"] = allocated - total
+    return out
 
 
 def _left(event: Event) -> Figures:
