@@ -28,7 +28,8 @@ _GROUP = re.compile(r"\(\?P<(\w+)>")
 
 DERIVED: Final = frozenset({
     "allocated_share", "beyond_card_bytes", "cache_covers_request", "card_is_whole", "equal_neighbours",
-    "first_rank_over_others", "fitting_cache_bytes", "fitting_layers", "fitting_length", "free_and_neither_cover_request", "free_and_unallocated_cover_request",
+    "first_rank_over_others", "fitting_cache_bytes",
+    "fitting_layers", "fitting_length", "free_and_neither_cover_request", "free_and_unallocated_cover_request",
     "free_covers_request", "free_share", "higher_share", "host_limit_bytes", "host_used_bytes", "kv_needed_times",
     "largest_process_share", "lower_share", "matrix_bits", "matrix_model", "matrix_shape", "matrix_weights_bytes", "matrix_weights_share",
     "neither_bytes", "neither_share", "other_processes_bytes",
