@@ -9,11 +9,14 @@ from msgspec.structs import replace
 
 from oomdoctor.api.inputs import Path, Paths, path_list, path_text
 from oomdoctor.api.models import (
+    asked_card,
     card_assumption,
     cards_of_other_sizes,
+    cards_there,
     fetch_unknown,
     find_card,
     find_shape,
+    job_assumption,
     known_framework,
     number_of_cards,
     tag_assumption,
@@ -105,6 +108,7 @@ def estimate(
     card, pack = None if gpu is None else find_card(gpu), load_pack(over=path_text(rules))
     gpus, framework = number_of_cards(card, gpus), known_framework(framework, pack)
     known, named = read_run(config, pack, gpus=gpus, settings=settings, serve=serve)
+    card = card or asked_card(None, known)
     name = path_text(model)
     if hub:
         fetch_unknown(name or known.model)
@@ -150,20 +154,30 @@ def estimate_run(
     served = None if card is None else serve_run(settings, model, framework, gpus, card, pack)
     if served is not None:
         here = () if settings.server_version else as_installed(served.server.program.name, pack)
-        taken = (*card_assumption(card), *tag_assumption(model or settings.model), *here)
-        refused = run_refusals(settings, served.setup.shape, framework or served.server.program.name, model, gpus, card, pack)
+        taken = (*card_assumption(card), *job_assumption(card, settings), *tag_assumption(model or settings.model), *here)
+        refused = run_refusals(
+            settings, served.setup.shape, framework or served.server.program.name, model, cards_there(gpus, settings), card, pack
+        )
         return RunEstimate(estimate=replace(served, assumptions=(*taken, *served.assumptions)), refusals=refused)
     budget = None if card is None else memory_budget(card)
     named = settings.framework_version
     versions = {**installed_frameworks(pack), **({framework: named} if framework and named else {})}
     known = _traced(settings, model, framework, gpus, versions) if trace else _estimated(settings, model, framework, gpus, budget, versions)
-    memory = replace(known, assumptions=(*card_assumption(card), *known.assumptions, *(() if named else as_installed(framework, pack))))
+    memory = replace(
+        known,
+        assumptions=(
+            *card_assumption(card),
+            *job_assumption(card, settings),
+            *known.assumptions,
+            *(() if named else as_installed(framework, pack)),
+        ),
+    )
     fit = None if budget is None else judge_fit(memory.setup, budget)
     need = needed(memory.setup) if fit is None else fit.needed
     steps = _tracing().simulate(_config(settings, model), memory.setup, settings.alloc_conf, card) if simulate else None
     layers = None if fit is None else fewer(memory.setup, fit)
     others = (*_on_other_cards(card, fit), *([layers] if layers else []), *otherwise(memory, need, budget))
-    refused = run_refusals(settings, memory.setup.shape, framework, model, gpus, card, pack)
+    refused = run_refusals(settings, memory.setup.shape, framework, model, cards_there(gpus, settings), card, pack)
     return RunEstimate(estimate=memory, needed=need, fit=fit, otherwise=others, simulation=steps, refusals=refused)
 
 

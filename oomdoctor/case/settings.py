@@ -379,6 +379,12 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Options of PyTorch's CUDA allocator."""
     visible_devices: Union[str, int, None] = None
     """Cards that the run may use, with commas."""
+    card: str | None = None
+    """The card that a job asks for, as its file names it: `a100`, `NVIDIA-H100-80GB-HBM3`."""
+    cards: int | None = None
+    """Cards that a job or a container is given, on all machines."""
+    host_limit: int | None = None
+    """Bytes of host memory that it is given."""
 
     def known(self) -> dict[str, Scalar]:
         """Return the settings that are known, by name."""
