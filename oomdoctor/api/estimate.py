@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from oomdoctor.api.bad_input import check_sizes, check_together
 from oomdoctor.api.inputs import Path, Paths, path_list, path_text
 from oomdoctor.api.models import (
     asked_card,
@@ -55,15 +56,6 @@ _ANY_SIZE = 1_000_000_000
 _GGUF_READER = "llama.cpp"
 """What loads a GGUF file where nobody says what does."""
 _Config = Mapping[str, object]
-
-
-_ANY: tuple[Scalar, ...] = ()
-_EXCLUDED = (
-    (("finetuning", ("full",)), ("lora_rank", _ANY), "finetuning lora, qlora or dora, or no rank"),
-    (("finetuning", ("full",)), ("load_bits", (4, 8)), "finetuning qlora or lora, or load_bits 16"),
-    (("finetuning", ("qlora",)), ("load_bits", (16,)), "finetuning lora, or load_bits 4 or 8"),
-)
-"""Two settings with values that no run has together, and what to take; without values any is meant."""
 
 
 class Tracing(NamedTuple):
@@ -128,7 +120,9 @@ def asked_settings(
     known: RunSettings, *, gpus: int | None, settings: RunSettings | Mapping[str, Scalar] | None, serve: bool
 ) -> RunSettings:
     """Return the settings with those that somebody gave. Raise UsageError where a name or a value is none of theirs."""
-    known = _with_settings(known, settings or {})
+    given = settings.known() if isinstance(settings, RunSettings) else settings or {}
+    known = _with_settings(known, given)
+    check_together(given, serve=serve)
     if serve:
         known = replace(known, method="serve")
         if gpus is not None and known.tensor_parallel is None and known.pipeline_parallel is None:
@@ -203,18 +197,13 @@ def _read_configs(paths: Sequence[str], pack: Pack) -> RunConfig | None:
     return run
 
 
-def _with_settings(known: RunSettings, given: RunSettings | Mapping[str, Scalar]) -> RunSettings:
-    values = given.known() if isinstance(given, RunSettings) else given
+def _with_settings(known: RunSettings, values: Mapping[str, Scalar]) -> RunSettings:
     settings = known.with_values(values)
     for name, value in values.items():
         if name not in settings.__struct_fields__:
             raise UsageError(f"settings: no setting is called {name}{did_you_mean(name, settings.__struct_fields__)}")
         if value is not None and getattr(settings, name) is None:
             raise UsageError(f"settings: {name} cannot be {value!r}")
-    for first, second, instead in _EXCLUDED:
-        if all(values.get(name) is not None and (not wrong or values[name] in wrong) for name, wrong in (first, second)):
-            told = " and ".join(f"{name} {values[name]!r}" for name, _ in (first, second))
-            raise UsageError(f"settings: {told} exclude each other; take {instead}")
     return settings
 
 
@@ -226,7 +215,9 @@ def serve_run(settings: RunSettings, model: str | None, framework: str | None, g
     name = model or settings.model
     version = settings.server_version or installed_frameworks(pack).get(server.server)
     known = replace(settings, model=name or settings.model, server_version=version)
-    return deploy(known, find_shape(name, known), server, CardLookup(card.name, card.bytes), cards=gpus or 1).served()
+    shape = find_shape(name, known)
+    check_sizes(known, shape)
+    return deploy(known, shape, server, CardLookup(card.name, card.bytes), cards=gpus or 1).served()
 
 
 def _estimated(
@@ -239,6 +230,7 @@ def _estimated(
 ) -> Estimate:
     name, cards = model or settings.model, _cards(settings, gpus)
     shape = (None if name else sized_model(settings)) or find_shape(name, settings)
+    check_sizes(settings, shape)
     known = with_context(replace(settings, model=name and str(name)), framework, shape, None if budget is None else budget.total, cards)
     setup, assumptions = setup_from_settings(known, shape, framework, cards, versions)
     if budget is not None and (placed := as_it_fits(setup, budget)) is not setup:

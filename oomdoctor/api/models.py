@@ -23,6 +23,9 @@ from oomdoctor.setups.from_log import which_model
 from oomdoctor.setups.hub import fetch_config
 from oomdoctor.setups.model_files import read_config, read_shape, unknown_model
 
+_SIZE = re.compile(r"\s*([-+]?\d{1,12}(?:\.\d{1,6})?)\s*(?:GB|GiB|G)\s*", re.IGNORECASE)
+_LARGEST_CARD = 1024
+"""GB; the largest cards have 288."""
 _FILE = re.compile(r"\.(?!gguf$|safetensors$|bin$|pth?$|a\d+b$)[a-z][a-z0-9]{1,7}$")
 """How the names of files end that hold no model."""
 
@@ -32,6 +35,10 @@ def find_card(name: str) -> Card:
 
     Raise UsageError with the names that may be meant where it is not known.
     """
+    size = _SIZE.fullmatch(name)
+    if size is not None and not 1 <= float(size[1]) <= _LARGEST_CARD:
+        near = ("4GB", "6GB", "8GB") if float(size[1]) < 1 else ("192GB", "256GB", "288GB")
+        raise UsageError(f"--gpu {name}: a card has 1 to {_LARGEST_CARD} GB; the nearest: {', '.join(near)}")
     card = commonest_card(name)
     if card is None:
         if name.isdecimal():
