@@ -35,6 +35,7 @@ from oomdoctor.knowledge.pack import Pack, load_pack
 from oomdoctor.knowledge.records.server import SERVERS
 from oomdoctor.knowledge.tables.cards import Card
 from oomdoctor.knowledge.tables.likeness import did_you_mean
+from oomdoctor.memory import rollout
 from oomdoctor.memory.estimate import estimate as estimate_memory
 from oomdoctor.memory.estimate import needed
 from oomdoctor.planning.memory_budget import judge_fit, memory_budget
@@ -233,6 +234,7 @@ def _estimated(
     check_sizes(settings, shape)
     known = with_context(replace(settings, model=name and str(name)), framework, shape, None if budget is None else budget.total, cards)
     setup, assumptions = setup_from_settings(known, shape, framework, cards, versions)
+    setup = setup if budget is None else rollout.on_card(setup, budget.total)
     if budget is not None and (placed := as_it_fits(setup, budget)) is not setup:
         named = on_card(placed)
         setup, assumptions = placed, tuple(named if named and each.id == named.id else each for each in assumptions)

@@ -336,6 +336,12 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Tokens at which a prompt is cut."""
     completion_length: int | None = None
     """Tokens at which an answer is cut."""
+    rollout_engine: str | None = None
+    """Where the engine is that gives the answers: `colocate` on the cards that train, `server` elsewhere."""
+    rollout_sleeps: bool | None = None
+    """Whether it gives its memory back while weights are updated."""
+    kl_weight: float | None = None
+    """Weight of the distance to the reference model; without it there is none."""
     logprob_batch: int | None = None
     """Samples whose log-probabilities one card computes at a time."""
     logprob_tokens: int | None = None
