@@ -340,6 +340,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Where the engine is that gives the answers: `colocate` on the cards that train, `server` elsewhere."""
     rollout_sleeps: bool | None = None
     """Whether it gives its memory back while weights are updated."""
+    rollout_tensor: int | None = None
+    """Cards that share each of its layers."""
     kl_weight: float | None = None
     """Weight of the distance to the reference model; without it there is none."""
     logprob_batch: int | None = None

@@ -265,6 +265,8 @@ class RolloutEngine(Struct, frozen=True, kw_only=True):
     """Part of a card that it takes."""
     sleeps: bool
     """Whether it gives that back while weights are updated."""
+    tensor: int = 1
+    """Cards that share each of its layers."""
     bytes: int = 0
     """What that is of the card in question; 0 where none is named."""
 

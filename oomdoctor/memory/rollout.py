@@ -6,6 +6,8 @@ from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Term
 from oomdoctor.case.setup import Setup
+from oomdoctor.memory.model import parameters as count
+from oomdoctor.memory.model.weights import HALF
 from oomdoctor.memory.term import term
 
 _LOW, _HIGH = 0.9, 1.05
@@ -14,9 +16,15 @@ CUDA graphs come on top."""
 
 
 def on_card(setup: Setup, total: int) -> Setup:
-    """Return the setup with what the engine takes of a card of so many bytes; the same setup where there is no engine."""
+    """Return the setup with what the engine takes of a card of so many bytes; the same setup where there is no engine.
+
+    Whatever its share is, it must hold weights of its own in 16 bit: with less it does not start.
+    """
     engine = setup.rollout
-    return setup if engine is None else replace(setup, rollout=replace(engine, bytes=round(engine.share * total)))
+    if engine is None:
+        return setup
+    held = HALF * count.total(setup.shape) / engine.tensor
+    return replace(setup, rollout=replace(engine, bytes=round(max(engine.share * total, held))))
 
 
 def engine(setup: Setup) -> Term | None:

@@ -100,3 +100,30 @@ def test_verl_shards_its_actor_in_fp32_and_its_engine_sleeps(tmp_path: Path) -> 
 def test_a_sample_is_a_prompt_with_its_answer() -> None:
     settings = read({"run.sh": VERL}).settings
     assert (settings.prompt_length, settings.completion_length, settings.world_size, settings.method) == (512, 1024, 8, "grpo")
+
+
+def test_an_engine_holds_its_own_weights_whatever_its_share_is(tmp_path: Path) -> None:
+    run = asked(tmp_path, "grpo.yaml", TRL + "use_vllm: true\nvllm_gpu_memory_utilization: 0.1\n", gpu="24GB")
+    assert parts(run, "backward")["rollout engine"] == pytest.approx(7.6e9 * 2, rel=0.02)
+    halved = asked(
+        tmp_path, "grpo.yaml", TRL + "use_vllm: true\nvllm_gpu_memory_utilization: 0.1\nvllm_tensor_parallel_size: 2\n", gpu="24GB"
+    )
+    assert parts(halved, "backward")["rollout engine"] == pytest.approx(7.6e9, rel=0.02)
+
+
+def fixes(folder: Path, text: str, gpu: str) -> list[set[str]]:
+    file = folder / "grpo.yaml"
+    file.write_text(text, encoding="utf-8")
+    return [{measure.fix for measure in plan.measures} for plan in oomdoctor.plan(file, gpu=gpu).plans]
+
+
+def test_plans_make_room_beside_the_engine(tmp_path: Path) -> None:
+    every = fixes(tmp_path, TRL + "use_vllm: true\nuse_peft: true\nvllm_gpu_memory_utilization: 0.6\n", "48GB")
+    assert any("server-sleeps-while-training" in each for each in every)
+    assert any("lower-serving-share" in each for each in every)
+
+
+def test_plans_of_a_trainer_that_answers_itself_know_no_engine(tmp_path: Path) -> None:
+    every = fixes(tmp_path, TRL + "use_peft: true\n", "24GB")
+    assert every
+    assert not any(each & {"server-sleeps-while-training", "lower-serving-share"} for each in every)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oomdoctor.case.settings import RunSettings
+from oomdoctor.case.settings import RunSettings, positive
 from oomdoctor.case.setup import RolloutEngine
 from oomdoctor.knowledge.tables.rollout_engines import engine_defaults
 
@@ -31,5 +31,7 @@ def engine(settings: RunSettings, framework: str | None, *, answers: bool) -> Ro
     share = settings.memory_share
     sleeps = settings.rollout_sleeps
     return RolloutEngine(
-        share=share if share is not None and 0 < share <= 1 else defaults.share, sleeps=defaults.sleeps if sleeps is None else sleeps
+        share=share if share is not None and 0 < share <= 1 else defaults.share,
+        sleeps=defaults.sleeps if sleeps is None else sleeps,
+        tensor=positive(settings.rollout_tensor) or 1,
     )
