@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from oomdoctor.api.configs import no_config, read_settings
 from oomdoctor.api.estimate import estimate_run
 from oomdoctor.api.inputs import Path, Paths, path_list, path_text
-from oomdoctor.api.models import fetch_unknown, find_card, is_model_name, number_of_cards
+from oomdoctor.api.models import asked_card, cards_there, fetch_unknown, find_card, is_model_name, number_of_cards
 from oomdoctor.api.refusals import config_refusals
 from oomdoctor.api.results import ConfigCheck, RunEstimate
 from oomdoctor.case.diagnosis import KnownBug
@@ -56,7 +56,8 @@ def check(
     run, gaps = read_settings(paths, pack, facts=facts)
     if run is None or not run.written:
         raise UsageError(no_config(paths[0], () if run is None else run.issues))
-    run = _with_refusals(run, name, gpus, card, pack)
+    card = card or asked_card(None, run.settings)
+    run = _with_refusals(run, name, cards_there(gpus, run.settings), card, pack)
     bugs = _bugs(run, server_version, pack)
     if card is None:
         return ConfigCheck(config=run, gaps=tuple(gaps), bugs=bugs)

@@ -7,13 +7,17 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from oomdoctor.api.bad_input import check_sizes, check_together
 from oomdoctor.api.inputs import Path, Paths, path_list, path_text
 from oomdoctor.api.models import (
+    asked_card,
     card_assumption,
     cards_of_other_sizes,
+    cards_there,
     fetch_unknown,
     find_card,
     find_shape,
+    job_assumption,
     known_framework,
     number_of_cards,
     tag_assumption,
@@ -31,6 +35,7 @@ from oomdoctor.knowledge.pack import Pack, load_pack
 from oomdoctor.knowledge.records.server import SERVERS
 from oomdoctor.knowledge.tables.cards import Card
 from oomdoctor.knowledge.tables.likeness import did_you_mean
+from oomdoctor.memory import rollout
 from oomdoctor.memory.estimate import estimate as estimate_memory
 from oomdoctor.memory.estimate import needed
 from oomdoctor.planning.memory_budget import judge_fit, memory_budget
@@ -52,15 +57,6 @@ _ANY_SIZE = 1_000_000_000
 _GGUF_READER = "llama.cpp"
 """What loads a GGUF file where nobody says what does."""
 _Config = Mapping[str, object]
-
-
-_ANY: tuple[Scalar, ...] = ()
-_EXCLUDED = (
-    (("finetuning", ("full",)), ("lora_rank", _ANY), "finetuning lora, qlora or dora, or no rank"),
-    (("finetuning", ("full",)), ("load_bits", (4, 8)), "finetuning qlora or lora, or load_bits 16"),
-    (("finetuning", ("qlora",)), ("load_bits", (16,)), "finetuning lora, or load_bits 4 or 8"),
-)
-"""Two settings with values that no run has together, and what to take; without values any is meant."""
 
 
 class Tracing(NamedTuple):
@@ -105,6 +101,7 @@ def estimate(
     card, pack = None if gpu is None else find_card(gpu), load_pack(over=path_text(rules))
     gpus, framework = number_of_cards(card, gpus), known_framework(framework, pack)
     known, named = read_run(config, pack, gpus=gpus, settings=settings, serve=serve)
+    card = card or asked_card(None, known)
     name = path_text(model)
     if hub:
         fetch_unknown(name or known.model)
@@ -124,7 +121,9 @@ def asked_settings(
     known: RunSettings, *, gpus: int | None, settings: RunSettings | Mapping[str, Scalar] | None, serve: bool
 ) -> RunSettings:
     """Return the settings with those that somebody gave. Raise UsageError where a name or a value is none of theirs."""
-    known = _with_settings(known, settings or {})
+    given = settings.known() if isinstance(settings, RunSettings) else settings or {}
+    known = _with_settings(known, given)
+    check_together(given, serve=serve)
     if serve:
         known = replace(known, method="serve")
         if gpus is not None and known.tensor_parallel is None and known.pipeline_parallel is None:
@@ -150,20 +149,30 @@ def estimate_run(
     served = None if card is None else serve_run(settings, model, framework, gpus, card, pack)
     if served is not None:
         here = () if settings.server_version else as_installed(served.server.program.name, pack)
-        taken = (*card_assumption(card), *tag_assumption(model or settings.model), *here)
-        refused = run_refusals(settings, served.setup.shape, framework or served.server.program.name, model, gpus, card, pack)
+        taken = (*card_assumption(card), *job_assumption(card, settings), *tag_assumption(model or settings.model), *here)
+        refused = run_refusals(
+            settings, served.setup.shape, framework or served.server.program.name, model, cards_there(gpus, settings), card, pack
+        )
         return RunEstimate(estimate=replace(served, assumptions=(*taken, *served.assumptions)), refusals=refused)
     budget = None if card is None else memory_budget(card)
     named = settings.framework_version
     versions = {**installed_frameworks(pack), **({framework: named} if framework and named else {})}
     known = _traced(settings, model, framework, gpus, versions) if trace else _estimated(settings, model, framework, gpus, budget, versions)
-    memory = replace(known, assumptions=(*card_assumption(card), *known.assumptions, *(() if named else as_installed(framework, pack))))
+    memory = replace(
+        known,
+        assumptions=(
+            *card_assumption(card),
+            *job_assumption(card, settings),
+            *known.assumptions,
+            *(() if named else as_installed(framework, pack)),
+        ),
+    )
     fit = None if budget is None else judge_fit(memory.setup, budget)
     need = needed(memory.setup) if fit is None else fit.needed
     steps = _tracing().simulate(_config(settings, model), memory.setup, settings.alloc_conf, card) if simulate else None
     layers = None if fit is None else fewer(memory.setup, fit)
     others = (*_on_other_cards(card, fit), *([layers] if layers else []), *otherwise(memory, need, budget))
-    refused = run_refusals(settings, memory.setup.shape, framework, model, gpus, card, pack)
+    refused = run_refusals(settings, memory.setup.shape, framework, model, cards_there(gpus, settings), card, pack)
     return RunEstimate(estimate=memory, needed=need, fit=fit, otherwise=others, simulation=steps, refusals=refused)
 
 
@@ -189,18 +198,13 @@ def _read_configs(paths: Sequence[str], pack: Pack) -> RunConfig | None:
     return run
 
 
-def _with_settings(known: RunSettings, given: RunSettings | Mapping[str, Scalar]) -> RunSettings:
-    values = given.known() if isinstance(given, RunSettings) else given
+def _with_settings(known: RunSettings, values: Mapping[str, Scalar]) -> RunSettings:
     settings = known.with_values(values)
     for name, value in values.items():
         if name not in settings.__struct_fields__:
             raise UsageError(f"settings: no setting is called {name}{did_you_mean(name, settings.__struct_fields__)}")
         if value is not None and getattr(settings, name) is None:
             raise UsageError(f"settings: {name} cannot be {value!r}")
-    for first, second, instead in _EXCLUDED:
-        if all(values.get(name) is not None and (not wrong or values[name] in wrong) for name, wrong in (first, second)):
-            told = " and ".join(f"{name} {values[name]!r}" for name, _ in (first, second))
-            raise UsageError(f"settings: {told} exclude each other; take {instead}")
     return settings
 
 
@@ -212,7 +216,9 @@ def serve_run(settings: RunSettings, model: str | None, framework: str | None, g
     name = model or settings.model
     version = settings.server_version or installed_frameworks(pack).get(server.server)
     known = replace(settings, model=name or settings.model, server_version=version)
-    return deploy(known, find_shape(name, known), server, CardLookup(card.name, card.bytes), cards=gpus or 1).served()
+    shape = find_shape(name, known)
+    check_sizes(known, shape)
+    return deploy(known, shape, server, CardLookup(card.name, card.bytes), cards=gpus or 1).served()
 
 
 def _estimated(
@@ -225,8 +231,10 @@ def _estimated(
 ) -> Estimate:
     name, cards = model or settings.model, _cards(settings, gpus)
     shape = (None if name else sized_model(settings)) or find_shape(name, settings)
+    check_sizes(settings, shape)
     known = with_context(replace(settings, model=name and str(name)), framework, shape, None if budget is None else budget.total, cards)
     setup, assumptions = setup_from_settings(known, shape, framework, cards, versions)
+    setup = setup if budget is None else rollout.on_card(setup, budget.total)
     if budget is not None and (placed := as_it_fits(setup, budget)) is not setup:
         named = on_card(placed)
         setup, assumptions = placed, tuple(named if named and each.id == named.id else each for each in assumptions)

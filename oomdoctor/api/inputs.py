@@ -19,7 +19,9 @@ Paths = Union[Path, Sequence[Path]]
 Machine = Union[Environment, Path, None]
 """A machine, a file that describes one, `auto` (this one if it agrees with the log), `here` (this one), or None."""
 
-CONFIG_ENDINGS = (".yaml", ".yml", ".json", ".toml", ".sh", ".bash", ".slurm", ".sbatch", ".py")
+CONFIG_ENDINGS = (
+    ".yaml", ".yml", ".json", ".toml", ".sh", ".bash", ".zsh", ".slurm", ".sbatch", ".bat", ".cmd", ".ps1", ".py", ".ipynb", "modelfile",
+)  # fmt: skip
 """How the names of config files end; of several files the others are logs."""
 _MOST = (4 << 20) + 1
 """Bytes of a file that describes a machine; what reads it takes no larger JSON, and the beginning of longer texts."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.case.estimate import Assumption
-from oomdoctor.case.settings import RunSettings
+from oomdoctor.case.settings import RunSettings, positive
 from oomdoctor.case.shape import Shape
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import Pack
@@ -23,6 +23,9 @@ from oomdoctor.setups.from_log import which_model
 from oomdoctor.setups.hub import fetch_config
 from oomdoctor.setups.model_files import read_config, read_shape, unknown_model
 
+_SIZE = re.compile(r"\s*([-+]?\d{1,12}(?:\.\d{1,6})?)\s*(?:GB|GiB|G)\s*", re.IGNORECASE)
+_LARGEST_CARD = 1024
+"""GB; the largest cards have 288."""
 _FILE = re.compile(r"\.(?!gguf$|safetensors$|bin$|pth?$|a\d+b$)[a-z][a-z0-9]{1,7}$")
 """How the names of files end that hold no model."""
 
@@ -32,6 +35,10 @@ def find_card(name: str) -> Card:
 
     Raise UsageError with the names that may be meant where it is not known.
     """
+    size = _SIZE.fullmatch(name)
+    if size is not None and not 1 <= float(size[1]) <= _LARGEST_CARD:
+        near = ("4GB", "6GB", "8GB") if float(size[1]) < 1 else ("192GB", "256GB", "288GB")
+        raise UsageError(f"--gpu {name}: a card has 1 to {_LARGEST_CARD} GB; the nearest: {', '.join(near)}")
     card = commonest_card(name)
     if card is None:
         if name.isdecimal():
@@ -40,6 +47,21 @@ def find_card(name: str) -> Card:
         else_ = f"did you mean {', '.join(meant)}?" if meant else "give its name (RTX 4090, A100-80GB) or its size (24GB)"
         raise UsageError(f"--gpu {name}: not known, or several cards are called so; {else_}")
     return card
+
+
+def asked_card(gpu: str | None, settings: RunSettings) -> Card | None:
+    """Return the card that somebody names, else the one that the files of a job ask for; None where neither names a known one.
+
+    Raise UsageError where `gpu` is not known.
+    """
+    if gpu is not None:
+        return find_card(gpu)
+    return None if settings.card is None else commonest_card(settings.card)
+
+
+def cards_there(gpus: int | None, settings: RunSettings) -> int | None:
+    """Return how many cards there are: the number that was given, else those that the files of a job ask for."""
+    return gpus or positive(settings.cards)
 
 
 def model_among(paths: Sequence[str], model: str | None) -> tuple[tuple[str, ...], str | None]:
@@ -82,6 +104,13 @@ def card_assumption(card: Card | None) -> tuple[Assumption, ...]:
     others = [f"{size} GB" for size in card.others]
     en = f"{card.name} (cards of this name also come with {' or '.join(others)})"
     return (assumed("gpu", en, f"{card.name}（同名的卡还有 {'、'.join(others)} 的）"),)
+
+
+def job_assumption(card: Card | None, settings: RunSettings) -> tuple[Assumption, ...]:
+    """Return what is taken from the files of a job: the card that they ask for."""
+    if card is None or settings.card is None or commonest_card(settings.card) != card:
+        return ()
+    return (assumed("card", f"the card that the job asks for: {settings.card}", f"按作业申请的显卡：{settings.card}"),)
 
 
 def tag_assumption(model: str | None) -> tuple[Assumption, ...]:

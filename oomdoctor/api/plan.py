@@ -10,7 +10,16 @@ from oomdoctor.api.config_run import config_request, mended_settings, plan_write
 from oomdoctor.api.configs import read_settings
 from oomdoctor.api.estimate import asked_settings
 from oomdoctor.api.inputs import Path, Paths, path_list, path_text
-from oomdoctor.api.models import card_assumption, fetch_unknown, find_card, known_framework, number_of_cards
+from oomdoctor.api.models import (
+    asked_card,
+    card_assumption,
+    cards_there,
+    fetch_unknown,
+    find_card,
+    job_assumption,
+    known_framework,
+    number_of_cards,
+)
 from oomdoctor.api.refusals import run_refusals
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.serving import AnyPlans
@@ -59,7 +68,10 @@ def plan(
     framework, is_known = known_framework(framework, pack), server_version is not None
     given = None if settings is None and not serve else asked_settings(RunSettings(), gpus=gpus, settings=settings, serve=serve)
     request = _request(log, configs, pack, given, hub=hub, model=name, gpus=gpus, framework=framework, is_known=is_known, gpu=gpu)
-    request = replace(request, assumptions=(*card_assumption(card), *request.assumptions))
+    if card is None and request.budget is None and request.training is not None:
+        card = asked_card(None, request.training.settings)
+    of_job = () if request.training is None else job_assumption(card, request.training.settings)
+    request = replace(request, assumptions=(*card_assumption(card), *of_job, *request.assumptions))
     if server_version is not None and request.framework is not None:
         request = replace(request, log={f"log.{request.framework}_version": server_version, **request.log})
     writer = plan_writer(configs, request, pack, gpu) if configs and given is None else None
@@ -67,7 +79,7 @@ def plan(
     if request.training is None:
         return plans
     settings, shape = request.training.settings, plans.now.setup.shape
-    return replace(plans, refusals=run_refusals(settings, shape, request.framework, name, gpus, card, pack))
+    return replace(plans, refusals=run_refusals(settings, shape, request.framework, name, cards_there(gpus, settings), card, pack))
 
 
 def _request(

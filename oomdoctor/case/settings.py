@@ -336,6 +336,14 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Tokens at which a prompt is cut."""
     completion_length: int | None = None
     """Tokens at which an answer is cut."""
+    rollout_engine: str | None = None
+    """Where the engine is that gives the answers: `colocate` on the cards that train, `server` elsewhere."""
+    rollout_sleeps: bool | None = None
+    """Whether it gives its memory back while weights are updated."""
+    rollout_tensor: int | None = None
+    """Cards that share each of its layers."""
+    kl_weight: float | None = None
+    """Weight of the distance to the reference model; without it there is none."""
     logprob_batch: int | None = None
     """Samples whose log-probabilities one card computes at a time."""
     logprob_tokens: int | None = None
@@ -379,6 +387,12 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Options of PyTorch's CUDA allocator."""
     visible_devices: Union[str, int, None] = None
     """Cards that the run may use, with commas."""
+    card: str | None = None
+    """The card that a job asks for, as its file names it: `a100`, `NVIDIA-H100-80GB-HBM3`."""
+    cards: int | None = None
+    """Cards that a job or a container is given, on all machines."""
+    host_limit: int | None = None
+    """Bytes of host memory that it is given."""
 
     def known(self) -> dict[str, Scalar]:
         """Return the settings that are known, by name."""

@@ -258,6 +258,19 @@ class GgmlRun(Struct, frozen=True, kw_only=True):
     """Tokens that are computed at once (`-ub`): llama.cpp common/common.h, n_ubatch."""
 
 
+class RolloutEngine(Struct, frozen=True, kw_only=True):
+    """The engine that answers prompts on the cards that train."""
+
+    share: float
+    """Part of a card that it takes."""
+    sleeps: bool
+    """Whether it gives that back while weights are updated."""
+    tensor: int = 1
+    """Cards that share each of its layers."""
+    bytes: int = 0
+    """What that is of the card in question; 0 where none is named."""
+
+
 class TracedMemory(Struct, frozen=True, kw_only=True):
     """What a trace of the model's own code found, for one card and nothing sharded. Sizes are bytes."""
 
@@ -327,5 +340,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     """Counted in the model's own code; None where the formulas count."""
     ggml: GgmlRun | None = None
     """None where the program is none of llama.cpp's kind."""
+    rollout: RolloutEngine | None = None
+    """None where no engine shares the cards."""
     placement: Placement | None = None
     """What of the model the card in question has; None is as much as any card can have."""

@@ -11,6 +11,7 @@ import click
 
 import oomdoctor
 from oomdoctor import __version__
+from oomdoctor.api.bad_input import OF_TRAINING
 from oomdoctor.api.estimate import estimate as estimate_run
 from oomdoctor.api.models import model_among
 from oomdoctor.api.results import RunEstimate
@@ -34,8 +35,10 @@ class _Tokens(click.IntRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the number. Fail where it is none, or out of range."""
-        known = read_number(str(value))
-        number: int = super().convert(value if known is None else known, param, ctx)
+        known = int(value) if str(value).isdecimal() else read_number(str(value))
+        if known is None:
+            self.fail(f"{value!r} is no number of tokens; write 4096 or 4k", param, ctx)
+        number: int = super().convert(known, param, ctx)
         return number
 
 
@@ -54,7 +57,7 @@ class _Tokens(click.IntRange):
     "--share", "memory_share", type=click.FloatRange(0.01, 1.0), help="Share of the card that a server takes (gpu_memory_utilization)."
 )
 @click.option("--batch", "micro_batch", type=click.IntRange(1, 100_000), help="Samples on one card in one forward pass.")
-@click.option("--length", "sequence_length", type=_Tokens(1, 100_000_000), help="Tokens of the longest sample (4096, or 4k).")
+@click.option("--length", "sequence_length", type=_Tokens(1, 1_000_000_000), help="Tokens of the longest sample (4096, or 4k).")
 @click.option("--accumulation", type=click.IntRange(1, 1_000_000), help="Micro batches of one step.")
 @click.option("--rank", "lora_rank", type=click.IntRange(1, 100_000), help="Rank of LoRA.")
 @click.option("--targets", "lora_targets", help="What LoRA adapts: all, or module names with commas.")
@@ -135,7 +138,8 @@ def estimate(
             raise UsageError(f"no model stands in “{model[:200]}”: name one with its size (Qwen3-8B), or with --model")
         serve = serve or worded.serves
         model, gpu, gpus, framework = worded.model, gpu or worded.gpu, gpus or worded.gpus, framework or worded.framework
-        told = {name: value for name, value in worded.settings.known().items() if name not in ("model", "method") and value is not None}
+        aside = ("model", "method", *(OF_TRAINING if serve else ()))
+        told = {name: value for name, value in worded.settings.known().items() if name not in aside and value is not None}
         known = {**told, **known}
     question = _Question(model=model, gpu=gpu, gpus=gpus, framework=framework, settings=known, serve=serve, hub=hub, rules=rules)
     wording = Wording(lang or locale_language(os.environ))

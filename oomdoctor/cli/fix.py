@@ -48,7 +48,7 @@ def fix(
 ) -> None:
     """Change the config of a run so that it fits: only the values, with comments, order and quotes as they are.
 
-    PATHS are config files of the run (.yaml, .json, .sh), its logs, or both. The difference is shown first; a copy of each
+    PATHS are config files of the run (.yaml, .json, .sh, .py, .ipynb), its logs, or both. The difference is shown first; a copy of each
     changed file is kept as FILE.bak-1, FILE.bak-2 and so on. A change that needs a DeepSpeed JSON or an accelerate file creates
     it, and never overwrites one.
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from oomdoctor.case.gap import Gap
-from oomdoctor.configs.parsed_config import MOST_BYTES, ParsedConfig
-from oomdoctor.configs.readers.read import read_config
+from oomdoctor.configs.parsed_config import ParsedConfig
+from oomdoctor.configs.readers.read import largest, read_config
 from oomdoctor.opening import open_file
 
 Version = Callable[[str], str]
@@ -50,7 +50,7 @@ def _read(path: str, place: str) -> tuple[list[ParsedConfig], Gap | None]:
                 what=path, why="no such file" if not os.path.exists(place) else "a folder" if os.path.isdir(place) else "not a file"
             )
         with open_file(place) as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(largest(path) + 1)
     except (OSError, ValueError) as why:
         return [], Gap(what=path, why=(getattr(why, "strerror", None) or str(why)).lower())
     configs = read_config(path, data)

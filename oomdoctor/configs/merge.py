@@ -15,6 +15,9 @@ from oomdoctor.configs.frameworks import Frameworks
 from oomdoctor.configs.parsed_config import ParsedConfig, plain_value
 from oomdoctor.configs.shipped_files import shipped_settings
 
+AROUND = ("slurm", "kubernetes", "docker")
+"""What a run is given its cards and its host memory by."""
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s?([kmgtKMGT]?)(i?)[bB]?\Z")
 _TOKENS = ("max_model_len", "max_batched_tokens", "cache_memory")
 _HUMAN = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([kKmMgG])")
 _LIMIT = re.compile(r"\b(image|video)\s{0,4}=\s{0,4}(\d{1,6})\b")
@@ -57,7 +60,7 @@ def merge(configs: Sequence[ParsedConfig], frameworks: Frameworks) -> MergedSett
     others: dict[str, list[tuple[Scalar, WrittenSetting]]] = {}
     for config in sorted(configs, key=lambda config: _turn(config, frameworks)):
         for name, given, at in frameworks.common_settings(config):
-            value = _typed(name, given)
+            value = _bytes(given, config) if name == "host_limit" else _typed(name, given)
             if value is None:
                 continue
             if name in values:
@@ -70,10 +73,23 @@ def merge(configs: Sequence[ParsedConfig], frameworks: Frameworks) -> MergedSett
     return MergedSettings(replace(settings, processes_per_node=None, nodes=None), places, others)
 
 
-def _turn(config: ParsedConfig, frameworks: Frameworks) -> tuple[bool, bool, bool, bool]:
-    """Return the place of a config among others: what a trainer says goes before the programs below it."""
+def _turn(config: ParsedConfig, frameworks: Frameworks) -> tuple[bool, bool, bool, bool, bool]:
+    """Return the place of a config among others: what a trainer says goes before the programs below it, a job comes last."""
     aside = config.framework in ("launcher", "environment")
-    return config.form == "log", aside, config.framework in frameworks.layers, config.form != "command"
+    is_job = config.framework in AROUND
+    return config.form == "log", is_job, aside, config.framework in frameworks.layers, config.form != "command"
+
+
+def _bytes(value: Scalar, config: ParsedConfig) -> int | None:
+    """Return the bytes of a limit: Slurm counts in MiB where no unit stands there, and `G` is 10^9 bytes in Kubernetes alone."""
+    match = _SIZE.match(str(value).strip())
+    if match is None:
+        return None
+    number, unit = float(match[1]), match[2].lower()
+    if not unit:
+        return int(number * (2**20 if config.framework == "slurm" else 1)) or None
+    thousand = 1000.0 if config.framework == "kubernetes" and not match[3] else 1024.0
+    return int(number * thousand ** (1 + "kmgt".index(unit))) or None
 
 
 def _typed(name: str, value: Scalar) -> Scalar:
@@ -97,6 +113,8 @@ def _with_worked_out(settings: RunSettings, configs: Sequence[ParsedConfig], fra
     if settings.world_size is None and settings.processes_per_node is not None:
         nodes = 1 if settings.nodes is None else settings.nodes
         settings = replace(settings, world_size=settings.processes_per_node * nodes)
+    if settings.cards is not None and settings.nodes is not None:
+        settings = replace(settings, cards=settings.cards * settings.nodes)
     global_batch = (settings.micro_batch or 0) * (settings.accumulation or 0) * (settings.world_size or 0)
     if global_batch and settings.global_batch is None:
         settings = replace(settings, global_batch=global_batch)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from oomdoctor.case.settings import ConfigIssue, Scalar, Severity, WrittenSetting
 from oomdoctor.case.text import Text
 
-Form = Literal["yaml", "json", "toml", "command", "environment", "dump", "log"]
+Form = Literal["yaml", "json", "toml", "command", "environment", "dump", "log", "modelfile", "job"]
 
 MOST_BYTES = 1 << 20
 MOST_KEYS = 20_000

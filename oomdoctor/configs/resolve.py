@@ -17,14 +17,14 @@ from oomdoctor.configs.checks.contradictions import find_contradictions
 from oomdoctor.configs.checks.unknown_keys import find_misplaced_keys, find_unknown_keys
 from oomdoctor.configs.frameworks import Frameworks
 from oomdoctor.configs.logged_commands import has_options, logged_commands
-from oomdoctor.configs.merge import MergedSettings, merge, settings_in_log
+from oomdoctor.configs.merge import AROUND, MergedSettings, merge, settings_in_log
 from oomdoctor.configs.parsed_config import ParsedConfig
 from oomdoctor.findings.conditions import Fact
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.server import SERVERS
 
 _ORDER = {"error": 0, "warning": 1, "note": 2}
-_BESIDE = ("launcher", "environment", "log")
+_BESIDE = ("launcher", "environment", "log", *AROUND)
 """What starts a run or shows its settings; none of them trains or serves."""
 _NESTED = "deepspeed."
 
@@ -59,7 +59,7 @@ def resolve_config(
     main = main or next((config for config in read if config.framework in frameworks.layers), None)
     if main is None and "log.framework" not in known:
         main = next(iter(commands), None)
-    versions, known = _versions(known, frameworks), {**card_facts(known.get("log.gpu_name")), **known}
+    versions, known = _versions(known, frameworks), {**card_facts(known.get("log.gpu_name") or merged.settings.card), **known}
     run = RunConfig(
         framework=main.framework if main else None,
         reason=main.reason if main else None,

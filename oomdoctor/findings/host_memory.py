@@ -1,7 +1,7 @@
 """What the log says of the host's memory beside the message that failed: the limit that held, and the most that was used.
 
 A limit is asked for once and stands elsewhere than the kill: in the description of a pod, in the head of a batch script, in the
-scheduler's own account.
+scheduler's own account. The manifest or the batch script itself says it where the log does not.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ def host_memory(events: Iterable[Event], known: Mapping[str, Fact]) -> dict[str,
     spoken = [event for event in events if event.kind in (Kind.HOST_OOM, Kind.CONTEXT) and not event.fields.keys() & _OF_THE_NODE]
     limits = [size for event in spoken for name in _LIMITS if _names(event, name) and (size := event.size(name))]
     used = [size for event in spoken for name in _USED if _names(event, name) and (size := event.size(name))]
+    limit = known.get("training.host_limit")
+    limits += [limit] if not limits and isinstance(limit, int) else []
     sizes = {"derived.host_limit_bytes": max(limits, default=None), "derived.host_used_bytes": max(used, default=None)}
     return {name: size for name, size in sizes.items() if size is not None and name not in known}
 

@@ -11,6 +11,7 @@ from oomdoctor.knowledge.references import Wrong
 from oomdoctor.knowledge.yaml_file import did_you_mean
 
 TABLES: Mapping[str, str] = {
+    "rollout_engines": "framework on_cards share:number sleeps:yes-or-no reference:yes-or-no source",
     "activation_functions": "names inside:number inside_autocast:number keeps_output:yes-or-no source",
     "card_totals": "card memory_gb:number total_gib:number source",
     "cards": "names compute_capability:version? unified:yes-or-no memory_gb:numbers? source",

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Phase, Term
 from oomdoctor.case.setup import Setup
-from oomdoctor.memory import activations, allocator, ggml, inference, loading, logits, optimizer, saving, traced
+from oomdoctor.memory import activations, allocator, ggml, inference, loading, logits, optimizer, rollout, saving, traced
 from oomdoctor.memory.model import trained, weights
 from oomdoctor.memory.model.gathered_weights import working_copies
 
@@ -27,7 +27,8 @@ def phases(setup: Setup) -> tuple[Phase, ...]:
 
 def _training(setup: Setup) -> Iterator[Phase]:
     """Return the phases of the second step: the states of the optimizer exist from then on."""
-    standing = (weights.weights(setup), weights.reference(setup), trained.adapters(setup), optimizer.states(setup))
+    lasts = (weights.weights(setup), weights.reference(setup), trained.adapters(setup), optimizer.states(setup))
+    standing = (*lasts, rollout.beside_training(setup))
     gradients = optimizer.gradients(setup)
     before = gradients if setup.accumulation > 1 and not setup.optimizer.in_backward else None
     copies, buckets = working_copies(setup), optimizer.buckets(setup)
@@ -37,6 +38,8 @@ def _training(setup: Setup) -> Iterator[Phase]:
     yield _phase("forward", *standing, before, copies, lasting, *ahead)
     yield _phase("backward", *standing, gradients, copies, buckets, *back)
     yield _phase("step", *standing, gradients, optimizer.step_temporary(setup))
+    if setup.rollout is not None:
+        yield _phase("rollout", *lasts, rollout.engine(setup))
     if setup.eval_batch:
         yield _evaluation(setup, standing)
     if (saved := saving.saving(setup)) is not None:

@@ -10,6 +10,7 @@ from oomdoctor.case.plan import Fit, Fits, MemoryBudget
 from oomdoctor.case.setup import Setup
 from oomdoctor.knowledge.tables.cards import Card, card_named, parse_capability
 from oomdoctor.memory.estimate import needed as needed_of
+from oomdoctor.memory.rollout import on_card
 
 _USABLE = 0.97
 """Cards of one name differ by one to three per cent with ECC, with a display, with the driver's version."""
@@ -35,7 +36,7 @@ def budget_from_log(root: Event, log: Mapping[str, Value]) -> MemoryBudget | Non
 
 def needed(setup: Setup, budget: MemoryBudget) -> Estimate:
     """Estimate what a run needs so that no request fails; what a log shows outside of torch is taken off the budget already."""
-    return needed_of(setup, outside=budget.outside is None)
+    return needed_of(on_card(setup, budget.total), outside=budget.outside is None)
 
 
 def judge_fit(setup: Setup, budget: MemoryBudget) -> Fit:

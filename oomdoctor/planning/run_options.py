@@ -23,6 +23,8 @@ _BUCKET, _LIVE = 50_000_000, 100_000_000
 """Elements of ZeRO's bucket, and parameters that stage 3 keeps gathered, where the buffers are to be small."""
 _KEPT_STEPS = 4
 """Steps of an evaluation after which its logits go to the host: rules/fixes/eval-accumulation.yaml."""
+_SHARES = (0.6, 0.5, 0.4, 0.3, 0.2)
+"""Shares of a card for an engine beside a trainer; below the last there is hardly a cache."""
 _PARTS = 8
 """Into how many parts the layers of a model are divided to find those that go to the host."""
 _ENGINES_OF_TORCH = ("none", "ddp", "fsdp1", "fsdp2")
@@ -74,12 +76,25 @@ def _training(setup: Setup) -> Iterator[Iterator[RunOption]]:
     yield _context(setup)
     yield _split(setup)
     yield _evaluation(setup)
+    yield _rollouts(setup)
 
 
 def _generating(setup: Setup) -> Iterator[Iterator[RunOption]]:
     yield _cache_type(setup)
     yield _host_layers(setup)
     yield _tensor_parallel(setup)
+
+
+def _rollouts(setup: Setup) -> Iterator[RunOption]:
+    """Yield what makes room beside an engine on the same cards: it sleeps while weights are updated, or takes a smaller share."""
+    engine = setup.rollout
+    if engine is None:
+        return
+    if not engine.sleeps:
+        yield _option(measure("rollout-sleep", rollout_sleeps=True), rollout=replace(engine, sleeps=True))
+    for share in _SHARES:
+        if share < engine.share:
+            yield _option(measure("rollout-share-down", memory_share=share), rollout=replace(engine, share=share))
 
 
 def _checkpointing(setup: Setup) -> Iterator[RunOption]:

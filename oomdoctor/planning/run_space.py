@@ -31,6 +31,8 @@ _HOST_STEPS = 2
 """Steps of time that each of these is worth, as nobody here knows whether the machine has them."""
 _MATTERS = 0.005
 """An option is left out where it lowers no phase by this share of the card, alone or beside all others."""
+_FREE = frozenset({"distributed-optimizer"})
+"""Measures that cost nothing that anybody notices, so that they go before all others: Megatron's own way to hold less."""
 _KEEPING = ("none", "slight")
 """Risks of plans that train what was to be trained."""
 
@@ -115,7 +117,8 @@ class RunSpace(Struct, frozen=True, kw_only=True):
 
     def costs(self, plan: Plan[Estimate]) -> tuple[int, ...]:
         """Return risk, changes, time, effort, host memory."""
-        return RISKS.index(plan.risk), len(plan.measures), round((plan.time or 0.0) * _STEPS), plan.effort, plan.outcome.host // _HOST
+        changes = sum(measure.fix not in _FREE for measure in plan.measures)
+        return RISKS.index(plan.risk), changes, round((plan.time or 0.0) * _STEPS), plan.effort, plan.outcome.host // _HOST
 
     def is_sure(self, outcome: Estimate) -> bool:  # noqa: ARG002 - an estimate is of the one version that is known
         """Say that what fits does."""

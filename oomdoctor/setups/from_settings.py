@@ -16,7 +16,7 @@ from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.tables.memory import cache_bytes, framework_traits, training_method
 from oomdoctor.knowledge.tables.training_defaults import DefaultsQuery
 from oomdoctor.setups.building import layout as spread
-from oomdoctor.setups.building import trained
+from oomdoctor.setups.building import rollouts, trained
 from oomdoctor.setups.building.assumptions import run_assumptions
 from oomdoctor.setups.programs.ggml import ggml_assumptions, on_ggml
 
@@ -65,7 +65,8 @@ def setup_from_settings(
         batch=spread.batch(settings, traits, layout, training=training),
         length=_length(settings, traits, shape, training=training),
         sequences=compared.sequences,
-        reference=compared.reference,
+        reference=compared.reference and rollouts.has_reference(settings, framework),
+        rollout=rollouts.engine(settings, framework, answers=not compared.counted) if training else None,
         accumulation=spread.accumulation(settings, traits, layout),
         checkpointing=_checkpointing(settings, traits),
         checkpointed_every=_checkpointed_every(settings) or _beside_block(settings, shape, layout),
@@ -146,7 +147,9 @@ def _length(settings: RunSettings, traits: FrameworkTraits, shape: Shape, *, tra
     """Return the tokens of a sample; one of a vision model that is trained is at least as long as an image, wherever its text is cut."""
     if settings.method == "load":
         return 1
-    told = positive(settings.sequence_length) or positive(settings.max_model_len) or traits.length or _LENGTH
+    parts = [positive(settings.prompt_length), positive(settings.completion_length)]
+    answered = sum(part or 0 for part in parts) if all(parts) else None
+    told = positive(settings.sequence_length) or positive(settings.max_model_len) or answered or traits.length or _LENGTH
     return max(told, shape.vision.tokens) if training and shape.vision else told
 
 

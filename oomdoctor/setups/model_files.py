@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from glob import escape, glob
 from json import loads
+from math import log
 from typing import Any
 
 from oomdoctor import cache
@@ -16,9 +17,10 @@ from oomdoctor.knowledge.gguf_files.shape import gguf_shape
 from oomdoctor.knowledge.hub_configs.decoder import shape_from_config, unusable_sizes
 from oomdoctor.knowledge.hub_configs.diffusion import picture_parameters
 from oomdoctor.knowledge.hub_configs.sizes import HubConfig
-from oomdoctor.knowledge.tables.models import model_choices, model_row
+from oomdoctor.knowledge.tables.models import model_choices, model_row, model_rows
 from oomdoctor.memory.model import parameters as count
 from oomdoctor.opening import open_file
+from oomdoctor.setups.nearest_model import size_in
 from oomdoctor.units import GIB
 
 MOST_BYTES = 4 << 20
@@ -142,9 +144,18 @@ def unknown_model(name: str) -> str:
     if why is not None:
         return why
     meant = model_choices(name)
-    suggestion = f"; did you mean {', '.join(meant)}?" if meant else "."
+    suggestion = f"; did you mean {', '.join(meant)}?" if meant else _like_it(name)
     gone = "no such file or folder, and " if re.match(r"[./~\\]|[A-Za-z]:[\\/]", name) else ""
     return f"{gone}the model {name} is not in the table{suggestion} Give a folder with its config.json with --model, or --hub"
+
+
+def _like_it(name: str) -> str:
+    """Return the models that take about as much as one of the size that a name says, the nearest first."""
+    params = size_in(name)
+    if params is None:
+        return "."
+    near = sorted(model_rows(), key=lambda row: abs(log((row.params_total_published or row.params_total_formula or 1) / params)))
+    return f"; about as large: {', '.join(row.name for row in near[:3])}."
 
 
 def _picture_parts(path: str) -> Iterator[tuple[str, int]]:

@@ -9,7 +9,7 @@ from typing import Union
 from msgspec import Struct
 
 from oomdoctor.case.estimate import Assumption
-from oomdoctor.case.settings import RunSettings
+from oomdoctor.case.settings import RunSettings, positive
 from oomdoctor.case.setup import Setup
 from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.tables.memory import adapter_targets, weight_format
@@ -80,6 +80,9 @@ class Spec(Struct, kw_only=True):
     """Layers whose experts it keeps on the host."""
 
 
+_SIZES = ("micro_batch", "seq_len", "gpus")
+
+
 class RefusedSpec(Struct, frozen=True):
     """Why a question has no answer."""
 
@@ -93,6 +96,9 @@ def setup_from_spec(spec: Spec, versions: Mapping[str, str] = NO_VERSIONS) -> tu
         return RefusedSpec(f"the model {spec.model or ''} is not known and its number of parameters is not given".replace("  ", " "))
     if spec.task not in ("train", "infer"):
         return RefusedSpec(f"the task {spec.task} is neither train nor infer")
+    wrong = next((name for name in _SIZES if getattr(spec, name) is not None and positive(getattr(spec, name)) is None), None)
+    if wrong is not None:
+        return RefusedSpec(f"{wrong} {getattr(spec, wrong)} is no size: it is 1 to 1,000,000,000")
     named = {spec.framework: spec.framework_version} if spec.framework and spec.framework_version else {}
     made, assumptions = setup_from_settings(spec_settings(spec), shape, spec.framework, max(1, spec.gpus or 1), {**versions, **named})
     return made, (*assumptions, *_of_formats(spec, made))

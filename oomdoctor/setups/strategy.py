@@ -23,6 +23,16 @@ _SIZES = {
 }
 
 
+STRATEGIES = ("zero2", "zero3", "fsdp2", "fsdp", "ddp", "dp", "device_map", "single", "tp 2", "pp 2", "cp 2", "ep 2", "megatron")
+"""Strategies as people write them."""
+_NONE = frozenset({"", "no", "none"})
+
+
+def is_strategy(strategy: str) -> bool:
+    """Return whether a text names a way to spread a run."""
+    return strategy.strip().lower() in _NONE or _PART.search(strategy.lower()) is not None
+
+
 def layout_from_strategy(strategy: str, cards: int) -> Layout:
     """Return the layout that a strategy means on so many cards."""
     engine: Engine = "ddp" if cards > 1 else "none"

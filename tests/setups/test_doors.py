@@ -89,11 +89,42 @@ def test_options_can_say_what_decides(options: list[str], words: dict[str, Any])
     pytest.param(["--method", "full", "--rank", "8"], "exclude each other", id="a rank of full training"),
     pytest.param(["--method", "full", "--bits", "4"], "exclude each other", id="packed weights that are trained"),
     pytest.param(["--method", "qlora", "--bits", "16"], "exclude each other", id="QLoRA in 16 bit"),
-    pytest.param(["--gpu", "0GB"], "not known", id="a card without memory"),
-    pytest.param(["--length", "1000000000"], "not in the range", id="a length that nothing has"),
+    pytest.param(["--gpu", "0GB"], "the nearest: 4GB, 6GB, 8GB", id="a card without memory"),
+    pytest.param(["--gpu", "-5GB"], "the nearest: 4GB, 6GB, 8GB", id="a card of less than none"),
+    pytest.param(["--gpu", "4096GB"], "the nearest: 192GB, 256GB, 288GB", id="a card larger than any"),
+    pytest.param(["--length", "1000000000"], "the nearest: 40,960, 81,920, 163,840", id="a length that nothing has"),
+    pytest.param(["--length", "10M"], "write 4096 or 4k", id="a length that is no number"),
+    pytest.param(["--method", "lora", "--rank", "100000"], "above the width", id="a rank above the width of the model"),
+    pytest.param(["--weights", "foo"], "no format that is known", id="a format that is none"),
+    pytest.param(["--strategy", "zoro3", "--gpus", "2"], "did you mean zero3", id="a strategy that is none"),
+    pytest.param(["--zero", "3", "--strategy", "fsdp2", "--gpus", "2"], "exclude each other", id="two programs that shard"),
+    pytest.param(["--method", "lora", "--targets", "foo_proj"], "did you mean", id="a layer that is none"),
+    pytest.param(["--serve", "--method", "lora"], "a server trains nothing", id="a server that trains"),
+    pytest.param(["--serve", "--packing"], "a server trains nothing", id="a server that packs samples"),
     pytest.param(["--framework", "trlx"], "did you mean trl", id="a framework that is none"),
 ])  # fmt: skip
 def test_what_no_run_has_is_said_in_one_line(options: list[str], said: str) -> None:
     done = CliRunner().invoke(cli, ["estimate", MODELS[0], *options])
     assert done.exit_code != 0
     assert said in done.output + str(done.exception)
+
+
+@pytest.mark.parametrize("options", [
+    pytest.param(["--length", "2560k"], id="64 times the length of the model"),
+    pytest.param(["--method", "lora", "--rank", "4096"], id="a rank of the width"),
+    pytest.param(["--weights", "q4_k_m"], id="a type of GGUF"),
+    pytest.param(["--method", "lora", "--targets", "all-linear"], id="every layer"),
+    pytest.param(["--strategy", "none"], id="no strategy"),
+    pytest.param(["--gpu", "1GB"], id="a small card"),
+    pytest.param(["--serve", "--batch", "8", "--length", "2k", "--gpu", "24GB"], id="a server with requests at a time"),
+])  # fmt: skip
+def test_what_is_only_unusual_is_answered(options: list[str]) -> None:
+    done = CliRunner().invoke(cli, ["estimate", MODELS[0], *options])
+    assert done.exit_code in (0, 1)
+    assert done.exception is None or isinstance(done.exception, SystemExit)
+
+
+def test_a_model_that_nobody_knows_is_told_by_those_as_large() -> None:
+    done = CliRunner().invoke(cli, ["estimate", "--model", "zzqx-8b"])
+    assert "about as large: " in str(done.exception)
+    assert "did you mean Qwen/Qwen2.5" in str(CliRunner().invoke(cli, ["estimate", "--model", "Qwen2.5-7C"]).exception)

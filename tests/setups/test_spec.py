@@ -52,6 +52,8 @@ def test_an_answer_has_the_keys_of_the_contract() -> None:
     pytest.param(b'{"micro_batch": "many"}', id="a wrong type"),
     pytest.param(b'{"id": 7, "model": "nobody/knows-this"}', id="an unknown model without a size"),
     pytest.param(b'{"model": "Qwen/Qwen2.5-7B", "task": "dance"}', id="another task"),
+    pytest.param(b'{"model": "Qwen/Qwen2.5-7B", "seq_len": -4}', id="a length below 1"),
+    pytest.param(b'{"model": "Qwen/Qwen2.5-7B", "micro_batch": 1000000001}', id="a batch above all measure"),
 ])  # fmt: skip
 def test_what_cannot_be_answered_is_refused_with_a_reason(line: bytes) -> None:
     (answer,) = answer_lines([line])

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from oomdoctor.api.estimate import estimate_run, read_run, serve_run
 from oomdoctor.api.inputs import Path, Paths, path_text
-from oomdoctor.api.models import card_assumption, fetch_unknown, find_card, known_framework, number_of_cards
+from oomdoctor.api.models import asked_card, card_assumption, fetch_unknown, find_card, known_framework, number_of_cards
 from oomdoctor.api.refusals import run_refusals
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.plan import Fits
@@ -61,6 +61,7 @@ def sweep(
     card, pack = None if gpu is None else find_card(gpu), load_pack(over=path_text(rules))
     gpus, framework = number_of_cards(card, gpus), known_framework(framework, pack)
     known, named = read_run(config, pack, gpus=gpus, settings=settings, serve=serve)
+    card = card or asked_card(None, known)
     name = path_text(model)
     if hub:
         fetch_unknown(name or known.model)

@@ -41,7 +41,7 @@ def edit_container(text: str, file: str, change: ConfigChange, takes: Callable[[
 
 def _runs(file: str, container: Container, change: ConfigChange) -> bool:
     """Return whether a container runs the program, with the option in its line where one is named."""
-    configs = [config for config in container_configs(file, container) if config.program == change.program]
+    configs = [config for config in container_configs(file, container) if container.parts and config.program == change.program]
     return any(change.line is None or any(setting.line == change.line for setting in config.written) for config in configs)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from oomdoctor.configs.edit.calls import is_script
 from oomdoctor.configs.edit.change import plain_key
 from oomdoctor.configs.frameworks import Frameworks
 from oomdoctor.configs.parsed_config import ParsedConfig
@@ -36,7 +37,7 @@ class EditTargets:
 
     def find(self, framework: str, key: str, file: str | None = None, line: int | None = None) -> EditTarget | None:
         """Return where `key` of `framework` stands or would stand; None where no file takes it."""
-        return self.existing(key, file, line) or self._missing(framework, key)
+        return self.existing(key, file, line) or self._missing(framework, key) or self._of_call(framework, key)
 
     def existing(self, key: str, file: str | None, line: int | None) -> EditTarget | None:
         """Return where `key` stands in this line, with the blocks around it; None where it does not."""
@@ -78,6 +79,14 @@ class EditTargets:
                 block = next((setting.key for setting in config.written if setting.block and _last(setting.key) == _NESTED), None)
                 if block is not None:
                     return EditTarget(file=config.file, key=f"{block}.{key}", program=config.program)
+        return None
+
+    def _of_call(self, framework: str, key: str) -> EditTarget | None:
+        """Return where a script in Python says `key` in a call, or could; None for one of another framework."""
+        for config in self.configs:
+            if config.form == "dump" and is_script(config.file) and framework in self._frameworks.family(config.framework or ""):
+                line = next((setting.line for setting in config.written if plain_key(setting.key) == plain_key(key)), None)
+                return EditTarget(file=config.file, key=key, line=line, program=config.program)
         return None
 
     def _rooted(self, config: ParsedConfig, framework: str, key: str) -> str:

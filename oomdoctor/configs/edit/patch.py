@@ -13,6 +13,7 @@ import yaml
 from msgspec import Struct
 
 from oomdoctor.configs.edit.blocks import edit_block
+from oomdoctor.configs.edit.calls import edit_call, is_script
 from oomdoctor.configs.edit.change import ConfigChange, Edit, Form, RefusedChange, UnsafeEdit, plain_key
 from oomdoctor.configs.edit.container import edit_container
 from oomdoctor.configs.edit.lists import list_items
@@ -103,7 +104,7 @@ def manual_line(change: ConfigChange) -> str:
 def form_of(configs: Sequence[ParsedConfig]) -> Form | None:
     """Return how the file is written; None for one that is not edited."""
     forms = {config.form for config in configs}
-    if forms <= {"command", "environment"} and forms:
+    if forms & {"command", "environment"} and forms <= {"command", "environment", "job"}:
         return "command"
     only = forms.pop() if len(forms) == 1 else None
     return only if only in ("yaml", "json", "toml") else None
@@ -120,7 +121,8 @@ def _changed(file: str, data: bytes, change: ConfigChange) -> bytes:
     except UnicodeDecodeError as why:
         raise UnsafeEdit("the file is damaged UTF-16", "文件的 UTF-16 编码已损坏") from why
     before = _configs(file, data)
-    form = "container" if _is_of_container(before, change) else form_of(before)
+    form: Form | Literal["container", "python"] | None = "container" if _is_of_container(before, change) else form_of(before)
+    form = "python" if is_script(file) else form
     edit = _edit(text, file, form, change)
     after = edit.apply(text)
     if _is_json(text) and not _is_json(after):
@@ -130,11 +132,13 @@ def _changed(file: str, data: bytes, change: ConfigChange) -> bytes:
     return changed
 
 
-def _edit(text: str, file: str, form: Form | Literal["container"] | None, change: ConfigChange) -> Edit:
+def _edit(text: str, file: str, form: Form | Literal["container", "python"] | None, change: ConfigChange) -> Edit:
     if form == "command":
         return edit_script(text, file, change, lambda words: _runs(words, change))
     if form == "container":
         return edit_container(text, file, change, lambda words: _runs(words, change))
+    if form == "python":
+        return edit_call(text, file, change)
     if form is None:
         raise UnsafeEdit("this is neither YAML, JSON, TOML nor a shell script", "这不是 YAML、JSON、TOML 或 shell 脚本")
     if change.variable:

@@ -9,6 +9,7 @@ from oomdoctor.configs.edit.change import ConfigChange, Edit, UnsafeEdit, plain_
 from oomdoctor.configs.edit.values import shell_value
 from oomdoctor.configs.readers.command_line import OVERRIDE
 from oomdoctor.configs.readers.shell import ASSIGNED, OPTION, REDIRECTION, Word, commands
+from oomdoctor.configs.readers.windows import as_shell
 
 _VARIABLE = re.compile(r"\$(?:(\w{1,100})|\{(\w{1,100})\})\Z")
 _NEGATIVE = re.compile(r"-\d")
@@ -24,6 +25,7 @@ def edit_script(text: str, file: str, change: ConfigChange, takes: Callable[[Seq
     """
     if change.action == "move":
         raise UnsafeEdit("the options of a command stand in no block", "命令行选项不分块")
+    text = as_shell(file, text)
     script = list(commands(text))
     if file.lower().endswith(_OTHER_SHELLS):
         return _plain_value(text, script, change)

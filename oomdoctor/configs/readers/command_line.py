@@ -13,9 +13,11 @@ from msgspec.structs import replace
 
 from oomdoctor.case.settings import Scalar, WrittenSetting
 from oomdoctor.configs.parsed_config import ParsedConfig, plain_value
+from oomdoctor.configs.readers.batch_job import job_settings, per_node, read_job, srun_options
 from oomdoctor.configs.readers.json import read_json
 from oomdoctor.configs.readers.program_version import named_versions, version_of
-from oomdoctor.configs.readers.shell import OPTION, Shell, Word, commands, without_redirections
+from oomdoctor.configs.readers.shell import OPTION, Shell, Word, commands, is_of_interest, without_redirections
+from oomdoctor.configs.readers.windows import as_shell
 
 OVERRIDE = re.compile(r"(\+{0,2}~?[A-Za-z_][\w.]{0,150})=(.*)\Z", re.DOTALL)
 _CONFIG = re.compile(r"[^\s=]{1,300}\.(?:ya?ml|json|toml)\Z", re.IGNORECASE)
@@ -36,6 +38,7 @@ _PROGRAMS = (
     "torchtitan.train", "accelerate", "python",
 )  # fmt: skip
 _CONTAINERS = ("docker", "podman", "nerdctl")
+_LIMITS = ("--memory", "-m", "--gpus")
 _IMAGES = {
     "vllm/vllm-openai": "python -m vllm.entrypoints.openai.api_server",
     "huggingface/text-generation-inference": "text-generation-launcher",
@@ -65,7 +68,8 @@ def read_command_line(file: str, text: str, beside: Sequence[str] = ()) -> list[
 
     `beside` are words that stand elsewhere and may name a version: the image in which it runs.
     """
-    shell = Shell(file, text)
+    job, text = read_job(file, text), as_shell(file, text)
+    shell = Shell(file, text, None if job is None else job.variables)
     exported: list[WrittenSetting] = []
     configs: list[ParsedConfig] = []
     named = dict(named_versions(beside))
@@ -79,7 +83,7 @@ def read_command_line(file: str, text: str, beside: Sequence[str] = ()) -> list[
             exported += variables
     if named:
         configs = [replace(config, version=version_of(config.program, named)) for config in configs]
-    return [*configs, *_environment(file, exported)]
+    return [*configs, *_environment(file, exported), *([job.config] if job else [])]
 
 
 def _environment(file: str, given: Sequence[WrittenSetting]) -> list[ParsedConfig]:
@@ -88,6 +92,12 @@ def _environment(file: str, given: Sequence[WrittenSetting]) -> list[ParsedConfi
 
 def _sections(file: str, words: Sequence[Word]) -> Iterator[ParsedConfig]:
     """Yield what a launcher is given and what it launches: two programs with options of their own."""
+    if words[0].text == "srun":
+        end = 1 + srun_options([word.text for word in words[1:]])
+        yield from _job_step(file, words[1:end])
+        yield from _sections(file, words[end:]) if words[end:] else ()
+        return
+    yield from _around(file, words)
     words = _in_container(words)
     launcher = _begins_with(words, _LAUNCHERS)
     if launcher:
@@ -104,9 +114,38 @@ def _sections(file: str, words: Sequence[Word]) -> Iterator[ParsedConfig]:
         yield _config(file, "", words)
 
 
+def _job_step(file: str, words: Sequence[Word]) -> Iterator[ParsedConfig]:
+    """Yield what `srun` is told of processes and cards."""
+    written = per_node(job_settings(file, " ".join(word.text for word in words), words[0].line)) if words else ()
+    if written:
+        yield ParsedConfig(file=file, form="job", written=written, program="srun", framework="slurm")
+
+
+def _around(file: str, words: Sequence[Word]) -> Iterator[ParsedConfig]:
+    """Yield what `docker run` gives a container: its limits, and the variables of its environment."""
+    if not _runs_container(words):
+        return
+    limits: list[WrittenSetting] = []
+    variables: list[WrittenSetting] = []
+    for word, value in zip(words, [*words[1:], None]):
+        key, mark, inline = word.text.partition("=")
+        given = inline if mark else value.text if value is not None else ""
+        if key in _LIMITS:
+            limits.append(WrittenSetting(key=key, value=_read(given), file=file, line=word.line))
+        elif key in ("-e", "--env") and is_of_interest((name := given.partition("="))[0]) and name[2]:
+            variables.append(WrittenSetting(key=name[0], value=name[2], file=file, line=word.line, framework="environment"))
+    if limits:
+        yield ParsedConfig(file=file, form="job", written=tuple(limits), program=words[0].text, framework="docker")
+    yield from _environment(file, variables)
+
+
+def _runs_container(words: Sequence[Word]) -> bool:
+    return bool(words) and words[0].text in _CONTAINERS and "run" in (word.text for word in words[1:3])
+
+
 def _in_container(words: Sequence[Word]) -> Sequence[Word]:
     """Return what a container runs: the command behind its image, or the options of the program that the image starts by itself."""
-    if not words or words[0].text not in _CONTAINERS or "run" not in (word.text for word in words[1:3]):
+    if not _runs_container(words):
         return words
     for at, word in enumerate(words):
         inside = words[at + 1 :]

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from oomdoctor.case.settings import Scalar, WrittenSetting
 from oomdoctor.configs.parsed_config import LONGEST, MOST_KEYS, ParsedConfig
+from oomdoctor.configs.readers.shell import is_of_interest
 
 _Plain = Scalar | tuple[Scalar, ...]
 
@@ -29,20 +30,47 @@ _USAGE = "usage_context"
 """What vLLM calls the difference from a server (vllm/usage/usage_lib.py, UsageContext)."""
 
 
-def read_python(file: str, text: str) -> ParsedConfig | None:
-    """Return what the calls of a script say; None where it is no Python."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+def read_python(file: str, text: str) -> list[ParsedConfig]:
+    """Return what the calls of a script say, and the variables of the environment that it sets; nothing where it is no Python."""
+    tree = _parsed(text)
+    if tree is None:
+        return []
     script = _Script(file, tree)
-    return ParsedConfig(
+    config = ParsedConfig(
         file=file,
         form="dump",
         written=tuple(script.settings())[:MOST_KEYS],
         imports=tuple(dict.fromkeys(_imports(tree))),
         program="vllm" if script.serves() else None,
     )
+    variables = tuple(script.variables())[:MOST_KEYS]
+    environment = ParsedConfig(file=file, form="environment", written=variables, framework="environment")
+    return [part for part in (config, environment) if part.written]
+
+
+def plain_names(text: str) -> dict[str, Scalar]:
+    """Return the names that a script gives a plain value, and the value of each."""
+    tree = _parsed(text)
+    return (
+        {} if tree is None else {name: node.value for name, node in _constants(tree).items() if isinstance(node.value, (str, int, float))}
+    )
+
+
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _constants(tree: ast.Module) -> dict[str, ast.Constant]:
+    return {
+        target.id: node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
 
 
 def _imports(tree: ast.Module) -> Iterator[str]:
@@ -60,18 +88,22 @@ class _Script:
         self._file = file
         calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
         self._calls = sorted(calls, key=lambda call: (call.lineno, call.col_offset))
-        self._names = {
-            target.id: node.value
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
-            for target in node.targets
-            if isinstance(target, ast.Name)
-        }
+        self._names = _constants(tree)
+        self._assigned = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)]
 
     def serves(self) -> bool:
         """Return whether it answers with vLLM and trains nothing."""
         called = [_path(call.func)[-1:] for call in self._calls]
         return [_SERVER] in called and not any(_TAKES.match(name) for names in called for name in names)
+
+    def variables(self) -> Iterator[WrittenSetting]:
+        """Yield the variables of the environment that decide about memory: `os.environ["NAME"] = "value"`."""
+        for node in self._assigned:
+            target = node.targets[0]
+            if isinstance(target, ast.Subscript) and _path(target.value)[-1:] == ["environ"] and isinstance(target.slice, ast.Constant):
+                name, value = str(target.slice.value), self._value(node.value)
+                if is_of_interest(name) and value is not None:
+                    yield WrittenSetting(key=name[:LONGEST], value=value, file=self._file, line=node.lineno, framework="environment")
 
     def settings(self) -> Iterator[WrittenSetting]:
         """Yield the arguments of all calls that are plain values; the model is the first that is loaded."""

@@ -9,6 +9,8 @@ from oomdoctor.configs.readers.command_line import read_command_line
 from oomdoctor.configs.readers.containers import read_containers
 from oomdoctor.configs.readers.dump import is_dump, read_dump
 from oomdoctor.configs.readers.json import read_json
+from oomdoctor.configs.readers.modelfile import is_modelfile, read_modelfile
+from oomdoctor.configs.readers.notebook import MOST_NOTEBOOK_BYTES, is_notebook, read_notebook
 from oomdoctor.configs.readers.python_script import read_python
 from oomdoctor.configs.readers.toml import read_toml
 from oomdoctor.configs.readers.yaml import read_yaml
@@ -25,11 +27,17 @@ def read_config(file: str, data: bytes) -> list[ParsedConfig] | None:
     """Return the configs of one file; None where it is not text."""
     if b"\0" in data[:4096] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return None
-    text = _decoded(data[:MOST_BYTES])
+    most = largest(file)
+    text = _decoded(data[:most])
     configs = _read(file, text)
-    if len(data) > MOST_BYTES:
+    if len(data) > most:
         configs.append(ParsedConfig(file=file, form="yaml", issues=(limits_exceeded(file, text.count("\n") + 1),)))
     return configs
+
+
+def largest(file: str) -> int:
+    """Return how many bytes of a file are read."""
+    return MOST_NOTEBOOK_BYTES if is_notebook(file) else MOST_BYTES
 
 
 def _decoded(data: bytes) -> str:
@@ -40,6 +48,10 @@ def _decoded(data: bytes) -> str:
 def _read(file: str, text: str) -> list[ParsedConfig]:
     lower = file.lower()
     start = text.lstrip()[:1]
+    if is_notebook(file):
+        return read_notebook(file, text, read_config)
+    if is_modelfile(file, text):
+        return read_modelfile(file, text)
     if lower.endswith((".yaml", ".yml")):
         return [read_yaml(file, text), *read_containers(file, text)]
     if lower.endswith(".toml"):
@@ -48,8 +60,8 @@ def _read(file: str, text: str) -> list[ParsedConfig]:
         return [read_json(file, text)]
     if lower.endswith(_SCRIPT) or text.startswith("#!"):
         return read_command_line(file, text)
-    if lower.endswith(".py") and (script := read_python(file, text)) is not None and script.written:
-        return [script]
+    if lower.endswith(".py") and (scripts := read_python(file, text)):
+        return scripts
     if is_dump(text) and not _COMMAND.search(text):
         return [read_dump(file, text)]
     if _YAML_KEY.search(text) and not re.search(r"(?:^|\s)--[a-z]", text):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from oomdoctor.case.settings import WrittenSetting
 from oomdoctor.configs.parsed_config import LONGEST, MOST_KEYS
+from oomdoctor.configs.readers.windows import JOINER
 
 _PIECE = re.compile(
     r"""(?P<join>\\\r?\n|\^\r?\n|`\r?\n)"""
@@ -28,7 +29,8 @@ _PIECE = re.compile(
 ASSIGNED = re.compile(r"([A-Za-z_]\w{0,100})\+?=(.*)\Z", re.DOTALL)
 OPTION = re.compile(r"(--?[A-Za-z][\w.-]{0,150})(?:=(.*))?\Z", re.DOTALL)
 REDIRECTION = re.compile(r"\d?(?:>{1,2}|<{1,3})(?P<target>.*)\Z", re.DOTALL)
-_VARIABLE = re.compile(r"\$(?:(\w{1,100})|\{(\w{1,100})(?::?[-=]([^}]{0,200}))?\})")
+_VARIABLE = re.compile(r"\$(?:(\w{1,100})|\{(\w{1,100})(?::?[-=]([^}]{0,200}))?\})|%([A-Z_][A-Z0-9_]{0,100})%")
+"""A variable of a shell, or `%NAME%` of a batch file."""
 _LIST = re.compile(r"\"?\$(?:(\w{1,100})|\{(\w{1,100})(\[[@*]\])?\})\"?\Z")
 _ARGUMENT = re.compile(r"\$(?:\d|\{\d+\})\Z")
 _OF_INTEREST = re.compile(r"ALLOC|CUDA|TORCH|NPROC|NNODES|WORLD_SIZE|OLLAMA|LLAMA_ARG|VLLM|SGLANG|PIXELS|TOKEN_NUM|XLA|PJRT")
@@ -37,7 +39,7 @@ _OF_A_WORD = ("double", "single", "result", "escape", "array", "close", "bare")
 _SHORTEST = 5
 """Characters of the shortest list in quotes: `"a b"`."""
 _SKIPPED = (
-    "sudo", "env", "nohup", "time", "exec", "eval", "srun", "nice", "export", "set", "setx", "declare", "local", "readonly", "typeset",
+    "sudo", "env", "nohup", "time", "exec", "eval", "nice", "export", "set", "setx", "declare", "local", "readonly", "typeset",
     "poetry", "uv", "pipenv", "run", "then", "else", "do", "{", "!",
 )  # fmt: skip
 
@@ -129,12 +131,12 @@ def _unquoted(kind: str, piece: str) -> str:
 
 
 class Shell:
-    """What a script has given its variables so far."""
+    """What a script has given its variables so far; `known` are those that it is started with."""
 
-    def __init__(self, file: str, text: str) -> None:
+    def __init__(self, file: str, text: str, known: Mapping[str, str] | None = None) -> None:
         self._file = file
         self._text = text
-        self._texts: dict[str, str] = {}
+        self._texts: dict[str, str] = dict(known or {})
         self._lists: dict[str, list[Word]] = {}
         self._room = MOST_KEYS
         """How many more words lists may become: one that is used again and again is read for as long as a script can need it."""
@@ -167,8 +169,9 @@ class Shell:
         self._lists[name] = [*known, *self._filled([word for word in words if word.text != ")"])][:MOST_KEYS]
 
     def _of_interest(self, name: str, word: Word) -> Iterator[WrittenSetting]:
-        if _OF_INTEREST.search(name) and not _SECRET.search(name):
-            yield WrittenSetting(key=name, value=self._texts[name], file=self._file, line=word.line, framework="environment")
+        if is_of_interest(name):
+            value = self._texts[name].replace(JOINER, " ")
+            yield WrittenSetting(key=name, value=value, file=self._file, line=word.line, framework="environment")
 
     def _filled(self, words: Sequence[Word], *, split: bool = False) -> list[Word]:
         """Return the words with the values of variables; a list that stands for itself becomes its words, `split` also in quotes."""
@@ -184,14 +187,19 @@ class Shell:
                 out += listed[: self._room]
                 self._room -= min(self._room, len(listed))
             elif (text := self._text_of(word.text)) or quoted or not word.text:
-                out.append(replace(word, text=text))
+                out += [replace(word, text=part) for part in text.split(JOINER)[: self._room]]
         return out
 
     def _text_of(self, text: str) -> str:
         """`$NAME` with the value that the script gave it; unknown ones stay."""
-        if "$" not in text:
+        if "$" not in text and "%" not in text:
             return text
-        return _VARIABLE.sub(lambda match: self._texts.get(match[1] or match[2], match[3] or match[0]), text)[:LONGEST]
+        return _VARIABLE.sub(lambda match: self._texts.get(match[1] or match[2] or match[4], match[3] or match[0]), text)[:LONGEST]
+
+
+def is_of_interest(name: str) -> bool:
+    """Return whether a variable of the environment decides about memory, and holds no secret."""
+    return _OF_INTEREST.search(name) is not None and _SECRET.search(name) is None
 
 
 def _leading(words: Sequence[Word]) -> Iterator[tuple[int, int]]:

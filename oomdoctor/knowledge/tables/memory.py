@@ -25,6 +25,11 @@ def weight_format(name: str) -> WeightFormat | None:
     return _formats().get(name.lower())
 
 
+def weight_format_names() -> tuple[str, ...]:
+    """Return the names of all formats."""
+    return tuple(_formats())
+
+
 def known_format(name: str) -> WeightFormat:
     """Return a format that the table has for certain: one that another table names."""
     return _formats()[name]
@@ -184,6 +189,11 @@ def adapter_targets(written: str) -> frozenset[str]:
     """Return the matrices that a list of module names means (`q_proj,v_proj`, `all-linear`); empty where no name is known."""
     known = _targets()
     return frozenset(target for word in _WORD.findall(written.lower()) for target in known.get(word, ()))
+
+
+def target_names() -> tuple[str, ...]:
+    """Return the names of layers that adapters can stand beside."""
+    return tuple(_targets())
 
 
 @cache

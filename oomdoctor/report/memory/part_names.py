@@ -34,6 +34,7 @@ _NAMES = {
     "encoder": Text("encoder of pictures", "图像编码器"),
     "cuda graphs": Text("CUDA graphs", "CUDA 图"),
     "request table": Text("table of requests", "请求索引表"),
+    "rollout engine": Text("engine that answers the prompts", "生成回答的推理引擎"),
     "draft": Text("layer that proposes tokens", "预测层（MTP）"),
 }
 _PHASES = {
@@ -42,6 +43,7 @@ _PHASES = {
     "backward": Text("backward pass", "反向传播"),
     "step": Text("optimizer step", "优化器更新"),
     "evaluation": Text("evaluation", "评测"),
+    "rollout": Text("answering the prompts", "生成回答（rollout）"),
     "prompt": Text("reading the prompt", "预填充（prefill）"),
     "generation": Text("generating", "生成"),
     "save": Text("saving a checkpoint", "保存检查点"),

@@ -92,11 +92,7 @@ def run_assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
     if made.task == "infer" and made.ggml is None and settings.method == "generate":
         yield from prompts.prompt_assumptions(made)
     if not training_method(settings.method or "").counted:
-        yield assumed(
-            "rollouts",
-            "answers that are generated in training, and reward models, are not counted",
-            "未计入训练中生成的回答和奖励模型",
-        )
+        yield rollouts(made)
     if made.task == "train" and made.even_lengths is None and not made.stack.longest_first:
         yield Assumption(
             id="lengths",
@@ -105,6 +101,23 @@ def run_assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
                 "样本长度可能不一，此时较短样本留下的显存块不会归还",
             ),
         )
+
+
+def rollouts(made: Setup) -> Assumption:
+    """Say what is counted of the answers that are generated in training."""
+    if made.rollout is None:
+        return assumed(
+            "rollouts",
+            "answers that are generated in training, and reward models, are not counted",
+            "未计入训练中生成的回答和奖励模型",
+        )
+    share = f"{made.rollout.share:g}"
+    awake = ("asleep while weights are updated", "更新权重时休眠") if made.rollout.sleeps else ("there all the time", "训练时一直占用")
+    return assumed(
+        "rollouts",
+        f"an engine that answers on the same cards takes {share} of each, {awake[0]}; reward models and a critic are not counted",
+        f"推理引擎与训练共用显卡，占每张卡的 {share}，{awake[1]}；未计入奖励模型和 critic",
+    )
 
 
 def _batch_stated_twice(settings: RunSettings, layout: Layout) -> Iterator[Assumption]:
