@@ -9,6 +9,7 @@ import { Working } from "./working.js";
 
 const ROLES = ["log", "config", "series", "snapshot", "machine"];
 const LONGEST_TEXT = 500_000; // what is longer becomes a file: a text field of this size makes a page slow
+const PASTED = "oomdoctor.pasted"; // where tools/docs_build/paste.js leaves it
 const EXAMPLE = `[rank0]: Traceback (most recent call last):
 [rank0]:   File "/workspace/train.py", line 212, in <module>
 [rank0]:     trainer.train()
@@ -31,6 +32,21 @@ export class LogView {
     form.querySelector("[data-act=files]").addEventListener("click", async () => this.files.add(await choose({})));
     form.querySelector("[data-act=folder]").addEventListener("click", async () => this.files.add(await choose({ folder: true })));
     form.querySelector("[data-act=example]").addEventListener("click", () => this.#example());
+  }
+
+  /** A text that was pasted in the documents, which lie beside this page, is read at once; it is taken out of where it was left. */
+  show() {
+    let pasted = null;
+    try {
+      pasted = sessionStorage.getItem(PASTED);
+      sessionStorage.removeItem(PASTED);
+    } catch {
+      // No storage: nothing was left there.
+    }
+    if (!pasted?.trim()) return;
+    this.text.value = pasted;
+    this.files.clear();
+    this.#run();
   }
 
   /** Files were dropped: they are read at once. */
