@@ -92,9 +92,11 @@ def test_no_link_is_broken() -> None:
                 continue
             to = unquote(target).removeprefix("/docs/") or "index.html"
             to = f"{to}index.html" if to.endswith("/") else to
-            if to.endswith(".html") and to not in built() or not (DOCS / to).is_file():
-                broken.append(f"{path}: {link}")
-            elif anchor and to in built() and unquote(anchor) not in built()[to].anchors:
+            if (
+                (to.endswith(".html") and to not in built())
+                or not (DOCS / to).is_file()
+                or (anchor and to in built() and unquote(anchor) not in built()[to].anchors)
+            ):
                 broken.append(f"{path}: {link}")
     assert broken == []
 

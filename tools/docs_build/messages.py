@@ -54,8 +54,8 @@ COSTS = Text("Costs", "代价")
 MORE_KEYS = Text("Those of other frameworks: {fix}.", "其他框架的参数见：{fix}。")
 YOURS = Text("Paste yours", "贴上你的日志")
 YOURS_LEAD = Text(
-    "The message alone rarely says which cause it is. {page} with the lines around it, or the whole log: it is read in your browser and sent "
-    "nowhere. The same on the command line:",
+    "The message alone rarely says which cause it is. {page} with the lines around it, or the whole log: it is read in your browser and "
+    "sent nowhere. The same on the command line:",
     "只凭一条报错往往判断不了原因。{page}（连同前后几行，或整份日志）：只在浏览器里分析，不会上传。命令行里同样可用：",
 )
 PASTE = Text("Paste it here", "贴到这里")

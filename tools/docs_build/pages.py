@@ -10,16 +10,28 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
-from docs_build.lists import LISTS, list_pages
-from docs_build.messages import MESSAGES, message_pages
 from man import commands, paragraphs
 
+from docs_build.lists import LISTS, list_pages
+from docs_build.messages import MESSAGES, message_pages
 from oomdoctor.report.wire.schemas import REPORTS, schema_text
 from oomdoctor.report.wording.wording import Wording
 
 ROOT = Path(__file__).parents[2]
 TUTORIALS = ("first-diagnosis", "make-it-fit", "preflight-in-ci", "fleet-in-an-afternoon")
-GUIDES = ("snapshots", "series", "redaction", "evidence-folder", "triage", "triage-at-scale", "integrations", "agents", "library", "forms")
+GUIDES = (
+    "commands",
+    "snapshots",
+    "series",
+    "redaction",
+    "evidence-folder",
+    "triage",
+    "triage-at-scale",
+    "integrations",
+    "agents",
+    "library",
+    "forms",
+)
 HOW_WE_KNOW = ("accuracy", "benchmark", "performance", "evidence-causes", "defaults", "architecture")
 Pages = dict[str, str]
 Section = tuple[str, list[tuple[str, str]]]

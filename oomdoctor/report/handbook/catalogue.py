@@ -124,10 +124,8 @@ def _setting(row: Row) -> list[str]:
 def not_this_lines(advice: Sequence[NotThisRecord], wording: Wording) -> Iterator[str]:
     """Yield advice that does not help, with the reason; nothing where there is none."""
     if advice:
-        lines = [
-            f"- **{escaped(wording.sentence(wording.say(record.advice)))}**{wording.blank}{prose(wording.say(general_template(record.why)))}"
-            for record in advice
-        ]
+        reasons = [(wording.say(record.advice), wording.say(general_template(record.why))) for record in advice]
+        lines = [f"- **{escaped(wording.sentence(says))}**{wording.blank}{prose(why)}" for says, why in reasons]
         yield f"{wording.say(texts.NOT)}{wording.colon.rstrip()}\n\n" + "\n".join(lines)
 
 
