@@ -25,14 +25,15 @@ def jobs(path: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-STEPS = [
-    pytest.param(step["run"], id=f"{path.stem}, {name}: {step['name']}")
+SCRIPTS = {
+    f"{path.stem}, {name}: {step['name']}": str(step["run"])
     for path in WORKFLOWS
     for name, job in jobs(path).items()
     for step in job["steps"]
     if "run" in step
-]
-RUN_HERE = [step for step in STEPS if not _LEFT_OUT.search(step.values[0])]
+}
+STEPS = [pytest.param(script, id=name) for name, script in SCRIPTS.items()]
+RUN_HERE = [pytest.param(script, id=name) for name, script in SCRIPTS.items() if not _LEFT_OUT.search(script)]
 
 
 def test_the_tests_and_the_wheel_are_tried_on_three_systems() -> None:

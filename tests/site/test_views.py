@@ -99,7 +99,7 @@ def test_a_report_is_saved(diagnosed: Page, form: str) -> None:
 
 def test_names_are_hidden_until_somebody_shows_them(opened: Page) -> None:
     go_to(opened, "log")
-    opened.locator("#log-text").fill(f'  File "/home/jane.roe/train.py", line 7, in main\n{OOM}')
+    opened.locator("#log-text").fill(f"/home/jane.roe/train.py:7: {OOM}")
     opened.locator("#log-text").press("Control+Enter")
     report = opened.locator("#view-log .report")
     opened.locator("#view-log .share").wait_for()
