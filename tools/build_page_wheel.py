@@ -1,6 +1,6 @@
 """Pack the built page as the wheel oomdoctor-page, which `pip install 'oomdoctor[web]'` brings.
 
-`python tools/build_page_wheel.py --site dist/site`. A distribution of its own: the page is twice as large as the program (a Python for the
+`python tools/build_page_wheel.py --site dist/site`. A distribution of its own: the page is larger than the program (a Python for the
 browser is most of it), so that those who never open it do not download it, and the program's wheel needs neither node nor npm. The same
 page gives the same bytes. The licences of what others made are in its metadata, and their texts lie in it.
 """
