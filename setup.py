@@ -1,7 +1,5 @@
-"""Builds the rule pack into the wheel, and the page where OOMDOCTOR_SITE names it; all else is in setup.cfg."""
+"""Builds the rule pack into the wheel; all else is in setup.cfg."""
 
-import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -23,8 +21,6 @@ class BuildWithPack(build_py):
 
         pack = Path(self.build_lib) / "oomdoctor" / "rules" / "pack.json"
         pack.write_bytes(compile_pack(str(HERE / "rules")))
-        if site := os.environ.get("OOMDOCTOR_SITE"):
-            shutil.copytree(site, Path(self.build_lib) / "oomdoctor" / "site", dirs_exist_ok=True)
 
 
 setup(cmdclass={"build_py": BuildWithPack})

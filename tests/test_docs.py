@@ -19,24 +19,34 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-PRINTED = re.findall(r"^<!-- printed: (.*?) -->\n```\w*\n(.*?)^```", README, re.M | re.S)
+COMMANDS_PAGE = ROOT / "docs" / "commands.md"
+PRINTED = re.findall(r"^<!-- printed: (.*?) -->\n```\w*\n(.*?)^```", COMMANDS_PAGE.read_text(encoding="utf-8"), re.M | re.S)
+LONGEST_README = 120
+"""Lines: a page, with the rest in docs/."""
 
 
 @pytest.mark.parametrize(("command", "output"), PRINTED, ids=[command for command, _ in PRINTED])
-def test_what_the_readme_shows_is_what_the_command_prints(command: str, output: str, bless: bool) -> None:
+def test_what_the_page_of_commands_shows_is_what_the_command_prints(command: str, output: str, bless: bool) -> None:
     environ = os.environ | {"COLUMNS": "100", "LC_ALL": "C.UTF-8"}
     done = subprocess.run(
         [sys.executable, "-m", "oomdoctor", *command.split()], cwd=ROOT, env=environ, capture_output=True, encoding="utf-8"
     )
     if bless:
-        path = ROOT / "README.md"
-        path.write_text(path.read_text(encoding="utf-8").replace(output, done.stdout), encoding="utf-8")
+        COMMANDS_PAGE.write_text(COMMANDS_PAGE.read_text(encoding="utf-8").replace(output, done.stdout), encoding="utf-8")
         output = done.stdout
     assert (done.returncode, done.stdout) == (0, output)
 
 
-def test_every_command_stands_in_the_readme() -> None:
-    assert [name for name in COMMANDS if f"oomdoctor {name}" not in README] == []
+def test_every_command_stands_in_the_page_of_commands() -> None:
+    page = COMMANDS_PAGE.read_text(encoding="utf-8")
+    assert PRINTED and [name for name in COMMANDS if f"oomdoctor {name}" not in page] == []
+
+
+def test_the_readme_is_one_page_and_its_links_lead_somewhere() -> None:
+    assert len(README.splitlines()) <= LONGEST_README
+    links = re.findall(r"\]\((?!https?:)([^()#\s]+)", README)
+    assert [link for link in links if not (ROOT / link).exists()] == []
+    assert re.findall(r"^<!-- ci: (\w+) -->$", README, re.MULTILINE) == ["diagnose", "triage", "tests"]
 
 
 def test_the_example_of_the_library_is_true() -> None:
@@ -55,6 +65,7 @@ DOCUMENTS = (
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
+    "SECURITY.md",
     *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
     "bench/README.md",
 )

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from pathlib import Path
@@ -98,3 +99,31 @@ def test_it_diagnoses_outside_of_the_tree(wheel: Path, tmp_path: Path, zipped: b
     )
     assert json.loads(done.stdout)["verdict"]["memory_failure"] == "yes"
     assert {path.name.partition("-")[0] for path in tmp_path.glob("cache/*/*")} <= {"patterns"}, "rules are compiled in the wheel"
+
+
+def test_a_fresh_environment_has_the_program_that_uvx_and_pipx_run(wheel: Path, tmp_path: Path) -> None:
+    """As `uvx oomdoctor` and `pipx run oomdoctor` do: an environment of its own, the wheel in it, its program of the package's name started.
+
+    What it requires is that of this environment, as there may be no index here.
+    """
+    home = tmp_path / "the home folder of somebody 的主目录"
+    home.mkdir()
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home / "tool")], check=True)
+    scripts = home / "tool" / ("Scripts" if os.name == "nt" else "bin")
+    python = str(scripts / "python")
+    found = subprocess.run(
+        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], capture_output=True, encoding="utf-8", check=True
+    )
+    (Path(found.stdout.strip()) / "required.pth").write_text("\n".join({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}))
+    install = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", "--no-deps", str(wheel)]
+    subprocess.run(install, check=True, capture_output=True, env=os.environ | {"PYTHONWARNINGS": "ignore"})
+    (home / "train.log").write_text("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB.\n")
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {
+        "HOME": str(home),
+        "XDG_CACHE_HOME": str(home / "c"),
+    }
+    for arguments, wanted, status in ((["--version"], f"oomdoctor {__version__}", 0), (["diagnose", "train.log"], "GPU memory ran out", 1)):
+        done = subprocess.run(
+            [str(scripts / "oomdoctor"), *arguments], cwd=home, env=environ, capture_output=True, encoding="utf-8", check=False
+        )
+        assert (done.returncode, wanted in done.stdout) == (status, True), done.stdout + done.stderr

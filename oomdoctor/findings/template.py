@@ -9,6 +9,7 @@ from oomdoctor.case.text import Text
 from oomdoctor.findings.conditions import Fact
 from oomdoctor.units import format_figure
 
+FIGURE = "‹…›"
 _PLACEHOLDER = re.compile(r"\{([a-z_]+\.[A-Za-z_0-9.]+)\}")
 
 
@@ -18,6 +19,11 @@ def fill_template(text: Text, known: Mapping[str, Fact]) -> Text:
         _PLACEHOLDER.sub(lambda match: _shown(match[1], known.get(match[1]), _unknown(match[1])), text.en),
         _PLACEHOLDER.sub(lambda match: _shown(match[1], known.get(match[1]), "未知"), text.zh),
     )
+
+
+def general_template(text: Text) -> Text:
+    """Return a text of a rule for no run in particular: `‹…›` stands where a report has a figure of its own log."""
+    return Text(_PLACEHOLDER.sub(FIGURE, text.en), _PLACEHOLDER.sub(FIGURE, text.zh))
 
 
 def _unknown(name: str) -> str:

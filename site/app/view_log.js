@@ -9,6 +9,7 @@ import { Working } from "./working.js";
 
 const ROLES = ["log", "config", "series", "snapshot", "machine"];
 const LONGEST_TEXT = 500_000; // what is longer becomes a file: a text field of this size makes a page slow
+const PASTED = "oomdoctor.pasted"; // where tools/docs_build/paste.js leaves it
 const EXAMPLE = `[rank0]: Traceback (most recent call last):
 [rank0]:   File "/workspace/train.py", line 212, in <module>
 [rank0]:     trainer.train()
@@ -20,6 +21,7 @@ const EXAMPLE = `[rank0]: Traceback (most recent call last):
 export class LogView {
   constructor(section, client) {
     this.client = client;
+    this.section = section;
     this.text = section.querySelector("textarea");
     this.files = new FileList(section.querySelector(".files"), ROLES, () => {});
     this.working = section.querySelector(".working");
@@ -28,14 +30,35 @@ export class LogView {
     form.addEventListener("submit", (event) => this.#submit(event));
     form.addEventListener("keydown", (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && this.#submit(event));
     this.text.addEventListener("paste", (event) => this.#pasted(event));
-    form.querySelector("[data-act=files]").addEventListener("click", async () => this.files.add(await choose({})));
-    form.querySelector("[data-act=folder]").addEventListener("click", async () => this.files.add(await choose({ folder: true })));
+    form.querySelector("[data-act=files]").addEventListener("click", async () => this.#add(await choose({})));
+    form.querySelector("[data-act=folder]").addEventListener("click", async () => this.#add(await choose({ folder: true })));
     form.querySelector("[data-act=example]").addEventListener("click", () => this.#example());
+    this.another = form.querySelector("[data-act=new]");
+    this.another.addEventListener("click", () => {
+      this.#begin();
+      this.text.focus();
+    });
   }
 
-  /** Files were dropped: they are read at once. */
+  /** A text that was pasted in the documents, which lie beside this page, is read at once; it is taken out of where it was left. */
+  show() {
+    let pasted = null;
+    try {
+      pasted = sessionStorage.getItem(PASTED);
+      sessionStorage.removeItem(PASTED);
+    } catch {
+      // No storage: nothing was left there.
+    }
+    if (!pasted?.trim()) return;
+    this.#begin();
+    this.text.value = pasted;
+    this.#run();
+  }
+
+  /** Files were dropped: they are read at once. Below an answer they begin another case; a button adds to the one that is there. */
   drop(found) {
-    this.files.add(found);
+    if (this.section.classList.contains("answered")) this.#begin();
+    this.#add(found);
     this.#run();
   }
 
@@ -49,7 +72,32 @@ export class LogView {
     this.#run();
   }
 
+  /** Empty the form, and take the answer away. */
+  #begin() {
+    this.text.value = "";
+    this.files.clear();
+    this.result.clear();
+    this.#answered(false);
+  }
+
+  /** Add files to what is there; the example is nobody's log, and goes. */
+  #add(found) {
+    if (found.length) this.#forgetExample();
+    this.files.add(found);
+  }
+
+  #forgetExample() {
+    if (this.text.value === EXAMPLE) this.text.value = "";
+  }
+
+  /** With an answer the form is small: the answer is what the reader came for. */
+  #answered(isAnswered) {
+    this.section.classList.toggle("answered", isAnswered);
+    this.another.hidden = !isAnswered;
+  }
+
   #pasted(event) {
+    this.#forgetExample();
     const text = event.clipboardData.getData("text/plain");
     if (text.length <= LONGEST_TEXT) return;
     event.preventDefault();
@@ -76,6 +124,7 @@ export class LogView {
     try {
       const result = await this.client.ask("diagnose", asked, working.listeners);
       working.done();
+      this.#answered(true);
       this.result.show(result);
     } catch (refused) {
       working.done();

@@ -98,9 +98,11 @@ def test_a_folder_without_a_page_is_said(text: str | None, tmp_path: Path) -> No
 
 
 def test_without_the_page_the_way_to_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "_PLACES", (str(tmp_path),))
+    monkeypatch.setattr(web, "_CHECKOUT", str(tmp_path))
+    monkeypatch.setattr(web, "_PAGE", "no_such_package")
     done = CliRunner().invoke(cli, ["web"])
-    assert isinstance(done.exception, UsageError) and "python tools/build_site.py --out dist/site" in str(done.exception)
+    assert isinstance(done.exception, UsageError)
+    assert "pip install 'oomdoctor[web]'" in str(done.exception) and "python tools/build_site.py --out dist/site" in str(done.exception)
 
 
 BROWSER = """

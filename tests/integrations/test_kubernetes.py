@@ -128,11 +128,15 @@ def test_the_cronjob_runs_what_there_is(tmp_path: Path) -> None:
 
 
 def test_the_image_installs_extras_that_there_are() -> None:
-    lines = (INTEGRATIONS / "container" / "Containerfile").read_text().splitlines()
+    text = (INTEGRATIONS / "container" / "Containerfile").read_text()
+    lines = text.replace("\\\n", " ").splitlines()
     instructions = dict(line.split(" ", 1) for line in lines if line and not line.startswith("#"))
     extras = re.findall(r"\[([\w,]+)\]", instructions["RUN"])[0].split(",")
     declared = (ROOT / "setup.cfg").read_text().split("[options.extras_require]")[1]
     assert all(re.search(rf"(?m)^{extra} =", declared) for extra in extras)
     assert instructions["USER"] != "root"
+    labels = dict(re.findall(r'org\.opencontainers\.image\.(\w+)="([^"]+)"', instructions["LABEL"]))
+    settings = (ROOT / "setup.cfg").read_text()
+    assert f"description = {labels['description']}\n" in settings and f"license = {labels['licenses']}\n" in settings
     (entry,) = json.loads(instructions["ENTRYPOINT"])
     assert CliRunner().invoke(cli, ["--version"], prog_name=entry).output.startswith("oomdoctor ")

@@ -99,7 +99,7 @@ def test_a_report_is_saved(diagnosed: Page, form: str) -> None:
 
 def test_names_are_hidden_until_somebody_shows_them(opened: Page) -> None:
     go_to(opened, "log")
-    opened.locator("#log-text").fill(f'  File "/home/jane.roe/train.py", line 7, in main\n{OOM}')
+    opened.locator("#log-text").fill(f"/home/jane.roe/train.py:7: {OOM}")
     opened.locator("#log-text").press("Control+Enter")
     report = opened.locator("#view-log .report")
     opened.locator("#view-log .share").wait_for()
@@ -143,20 +143,57 @@ def test_a_folder_of_ranks_is_one_run(opened: Page, tmp_path: Path) -> None:
     opened.locator("#view-log .report").get_by_text("rank0.log").first.wait_for()
 
 
-def test_a_packed_log_that_is_dropped_is_read_at_once(opened: Page) -> None:
-    go_to(opened, "log")
-    transfer = opened.evaluate_handle(
-        """bytes => {
+def drop(page: Page, name: str, data: bytes) -> None:
+    """Drop a file on the page."""
+    transfer = page.evaluate_handle(
+        """([name, bytes]) => {
             const transfer = new DataTransfer()
-            transfer.items.add(new File([new Uint8Array(bytes)], 'train.log.gz'))
+            transfer.items.add(new File([new Uint8Array(bytes)], name))
             return transfer
         }""",
-        list(gzip.compress(OOM.encode())),
+        [name, list(data)],
     )
     for event in ("dragenter", "dragover", "drop"):
-        opened.dispatch_event("main", event, {"dataTransfer": transfer})
+        page.dispatch_event("main", event, {"dataTransfer": transfer})
+
+
+def test_a_packed_log_that_is_dropped_is_read_at_once(opened: Page) -> None:
+    go_to(opened, "log")
+    drop(opened, "train.log.gz", gzip.compress(OOM.encode()))
     opened.locator("#view-log .report").get_by_text("train.log.gz").first.wait_for()
     assert opened.locator("body.dropping").count() == 0
+
+
+def test_a_log_that_is_dropped_after_the_example_is_answered_alone(opened: Page) -> None:
+    go_to(opened, "log")
+    opened.locator("[data-act=example]").click()
+    opened.locator("#view-log.answered .report").wait_for()
+    drop(opened, "mine.log", OOM.replace("2.00 GiB", "3.25 GiB").encode())
+    opened.locator("#view-log .report").get_by_text("mine.log").first.wait_for()
+    assert "3.25 GiB asked" in opened.locator("#view-log .report").inner_text()
+    assert opened.locator("#log-text").input_value() == "" and opened.locator("#view-log .files li").count() == 1
+    drop(opened, "another.log", OOM.encode())
+    opened.locator("#view-log .report").get_by_text("another.log").first.wait_for()
+    assert opened.locator("#view-log .files li").count() == 1
+
+
+def test_with_an_answer_the_form_is_small_and_a_new_case_begins_empty(diagnosed: Page) -> None:
+    headline = diagnosed.locator("#view-log .report p").first
+    diagnosed.evaluate("scrollTo(0, 0)")
+    box = headline.bounding_box()
+    assert box is not None and box["y"] + box["height"] < 500
+    diagnosed.locator("[data-act=new]").click()
+    assert diagnosed.locator("#log-text").input_value() == ""
+    assert diagnosed.locator("#view-log .report").count() == 0 and diagnosed.locator("#view-log.answered").count() == 0
+
+
+def test_what_was_pasted_in_the_documents_is_read_once(opened: Page) -> None:
+    opened.evaluate("text => sessionStorage.setItem('oomdoctor.pasted', text)", OOM)
+    go_to_address(opened, "#fit")
+    go_to_address(opened, "#log")
+    opened.locator("#view-log .share").wait_for()
+    assert opened.locator("#log-text").input_value() == OOM
+    assert opened.evaluate("sessionStorage.getItem('oomdoctor.pasted')") is None
 
 
 def test_what_runs_can_be_cancelled_and_asked_again(opened: Page, tmp_path: Path) -> None:

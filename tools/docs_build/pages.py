@@ -12,16 +12,33 @@ from typing import Any, NamedTuple
 import click
 from man import commands, paragraphs
 
+from docs_build.lists import LISTS, list_pages
+from docs_build.messages import MESSAGES, message_pages
 from oomdoctor.report.wire.schemas import REPORTS, schema_text
+from oomdoctor.report.wording.wording import Wording
 
 ROOT = Path(__file__).parents[2]
 TUTORIALS = ("first-diagnosis", "make-it-fit", "preflight-in-ci", "fleet-in-an-afternoon")
-GUIDES = ("snapshots", "series", "redaction", "evidence-folder", "triage", "triage-at-scale", "integrations", "agents", "library", "forms")
+GUIDES = (
+    "commands",
+    "snapshots",
+    "series",
+    "redaction",
+    "evidence-folder",
+    "triage",
+    "triage-at-scale",
+    "integrations",
+    "agents",
+    "library",
+    "forms",
+)
 HOW_WE_KNOW = ("accuracy", "benchmark", "performance", "evidence-causes", "defaults", "architecture")
 Pages = dict[str, str]
 Section = tuple[str, list[tuple[str, str]]]
 """A title, and the pages under it, each with its title."""
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+(?:\([^()\s]*\))?)\)")
+IS_ENTRY = re.compile(r"(?:catalogue/\w+|messages|bugs|models)/(?!index\.md)")
+"""A page that the list of its kind leads to; the navigation would be too long with all of them."""
 _HEADING = {"problems": "### ", "fixes": "## ", "signatures": "## ", "sources": "## "}
 """What begins a page of its own in the catalogue."""
 
@@ -37,11 +54,12 @@ class Words(NamedTuple):
     catalogue: str
     how: str
     other: str
+    of_messages: str
 
 
 WORDS = {
-    "en": Words("oomdoctor", "Tutorials", "How-to", "Commands", "JSON", "Catalogue", "How we know", "中文"),
-    "zh": Words("oomdoctor", "教程", "指南（英文）", "命令（英文）", "JSON（英文）", "目录", "依据（英文）", "English"),
+    "en": Words("oomdoctor", "Tutorials", "How-to", "Commands", "JSON", "Catalogue", "How we know", "中文", "messages that are recognised"),
+    "zh": Words("oomdoctor", "教程", "指南（英文）", "命令（英文）", "JSON（英文）", "目录", "依据（英文）", "English", "能识别的报错"),
 }
 
 
@@ -49,17 +67,20 @@ def pages(lang: str) -> tuple[Pages, list[Section]]:
     """Return the pages and how they are arranged. Pages that are written in English alone stand in both."""
     words, made = WORDS[lang], {"index.md": _written(f"docs/index.{lang}.md")}
     sections: list[Section] = []
+    wording = Wording(lang)
     for title, names, folder in (
+        (wording.say(MESSAGES), [], "messages"),
         (words.tutorials, [(f"tutorials/{name}.md", f"docs/tutorials/{name}.{lang}.md") for name in TUTORIALS], ""),
         (words.guides, [(f"guides/{name}.md", f"docs/{name}.md") for name in GUIDES], ""),
         (words.commands, [], "commands"),
         (words.catalogue, [], "catalogue"),
+        (wording.say(LISTS), [], "lists"),
         (words.data, [], "json"),
         (words.how, [(f"how-we-know/{name}.md", f"docs/{name}.md") for name in HOW_WE_KNOW], ""),
     ):
         files = dict(_made(folder, lang)) if folder else {to: _written(path) for to, path in names}
         made |= files
-        listed = [path for path in files if not re.match(r"catalogue/\w+/(?!index\.md)", path)]
+        listed = [path for path in files if not IS_ENTRY.match(path)]
         sections.append((title, [(path, title_of(files[path])) for path in listed]))
     return {path: _linked(path, text, made, lang) for path, text in made.items()}, sections
 
@@ -77,6 +98,10 @@ def _written(path: str) -> str:
 def _made(folder: str, lang: str) -> Iterator[tuple[str, str]]:
     if folder == "commands":
         yield from command_pages()
+    elif folder == "messages":
+        yield from message_pages(lang)
+    elif folder == "lists":
+        yield from list_pages(lang)
     elif folder == "json":
         yield from schema_pages()
     else:
@@ -152,11 +177,24 @@ def catalogue_pages(lang: str) -> Iterator[tuple[str, str]]:
         for entry in entries:
             body, *above = re.split(r"^(?=## )", entry, flags=re.MULTILINE) if mark != "## " else (entry,)
             name = body.split("\n", 1)[0].removeprefix(mark).strip()
-            yield f"catalogue/{part}/{_file(name)}.md", "# " + body.removeprefix(mark)
-            bold = re.search(r"^\*\*(.+?)\*\*", body, re.MULTILINE)
-            lists.append(f"- [{name}]({_file(name)}.md)" + (f": {bold[1]}" if bold else ""))
+            title, text = _titled(part, name, body.removeprefix(mark), lang)
+            yield f"catalogue/{part}/{_file(name)}.md", text
+            lists.append(f"- [{title}]({_file(name)}.md)")
             lists += [f"\n{area.strip()}\n" for area in above]
         yield f"catalogue/{part}/index.md", "\n".join(lists) + "\n"
+
+
+def _titled(part: str, name: str, body: str, lang: str) -> tuple[str, str]:
+    """Return the title of an entry and its page: what it says in a line heads it, and its id stands below."""
+    rest = body.partition("\n")[2].strip()
+    if part == "signatures":
+        title = f"{name}{'：' if lang == 'zh' else ': '}{WORDS[lang].of_messages}"
+        return title, f"# {title}\n\n{rest}\n"
+    first, _, rest = rest.partition("\n")
+    bold = re.fullmatch(r"\*\*(.+?)\*\*\s*", first)
+    title = bold[1] if bold else re.sub(r" <\S+>$", "", first)
+    link = "" if bold or title == first else f" · {first.removeprefix(title).strip()}"
+    return title, f"# {title}\n\n`{name}`{link}\n\n{rest.strip()}\n"
 
 
 def _file(name: str) -> str:
@@ -172,7 +210,7 @@ def _linked(path: str, text: str, made: Pages, lang: str) -> str:
 def _link(match: re.Match[str], path: str, made: Pages, lang: str) -> str:
     picture, text, target = match.groups()
     place, _, anchor = target.partition("#")
-    if picture or not place or re.match(r"[a-z]+:", target):
+    if picture or not place or re.match(r"[a-z]+:", target):  # an address, or `site:`, the page of the browser
         return match[0]
     if place == f"../{'zh' if lang == 'en' else 'en'}/":
         return match[0]

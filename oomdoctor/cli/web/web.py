@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import webbrowser
+from importlib.util import find_spec
 from threading import Thread
 
 import click
@@ -11,13 +12,14 @@ import click
 from oomdoctor.cli.web.page_server import serve_page
 from oomdoctor.errors import UsageError
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-_PLACES = (os.path.join(_PACKAGE, "site"), os.path.join(os.path.dirname(_PACKAGE), "dist", "site"))
-"""Inside an installed package that brings the page, and where it is built in a checkout."""
+_PAGE = "oomdoctor_page"
+"""The package that brings the page (`pip install 'oomdoctor[web]'`)."""
+_CHECKOUT = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))), "dist", "site")
+"""Where it is built in a checkout."""
 
 
 @click.command()
-@click.option("--site", type=click.Path(file_okay=False), metavar="FOLDER", help="The built page (default: that of the package).")
+@click.option("--site", type=click.Path(file_okay=False), metavar="FOLDER", help="The built page (default: the installed one).")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port (default: any that is free).")
 @click.option("--no-browser", is_flag=True, help="Only say the address.")
 def web(site: str | None, port: int, no_browser: bool) -> None:
@@ -47,8 +49,15 @@ def web(site: str | None, port: int, no_browser: bool) -> None:
 
 def _built() -> str:
     """Return the folder of the page. Raise UsageError that says how to get it where there is none."""
-    site = next((place for place in _PLACES if os.path.isfile(os.path.join(place, "version.json"))), None)
+    site = next((place for place in _places() if os.path.isfile(os.path.join(place, "version.json"))), None)
     if site is None:
-        how = "in a checkout of oomdoctor: python tools/build_site.py --out dist/site; then oomdoctor web --site dist/site"
-        raise UsageError(f"this installation does not bring the page; {how}")
+        how = "or in a checkout of oomdoctor: python tools/build_site.py --out dist/site; then oomdoctor web --site dist/site"
+        raise UsageError(f"the page is not installed: pip install 'oomdoctor[web]'; {how}")
     return site
+
+
+def _places() -> list[str]:
+    """Return where the page may lie: that of a checkout first, as it is the newer one there."""
+    spec = find_spec(_PAGE)
+    packaged = list(spec.submodule_search_locations or ()) if spec is not None else []
+    return [_CHECKOUT, *(os.path.join(place, "site") for place in packaged)]

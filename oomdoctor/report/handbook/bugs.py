@@ -31,9 +31,9 @@ def bug_blocks(record: ProgramBug, wording: Wording) -> Iterator[Block]:
     yield Facts(
         (
             Row(wording.say(texts.RELEASES), wording.say(bug.affected)),
-            Row(wording.say(texts.STATE), _state(bug, wording)),
+            Row(wording.say(texts.STATE), bug_state(bug, wording)),
             Row(wording.say(texts.MEMORY), wording.say(texts.MEMORIES[bug.memory])),
-            Row(wording.say(texts.HELPS), _helps(bug, wording)),
+            Row(wording.say(texts.HELPS), what_helps(bug, wording)),
             Row(wording.say(texts.EVIDENCE), wording.say(texts.PROOFS[bug.evidence])),
         )
     )
@@ -43,7 +43,7 @@ def bug_blocks(record: ProgramBug, wording: Wording) -> Iterator[Block]:
 def installed_bugs(bugs: Sequence[KnownBug], wording: Wording) -> Iterator[Block]:
     """Yield the bugs of what is installed, folded: whether they matter depends on what runs."""
     if bugs:
-        rows = [Row(f"{bug.program} {bug.version}", wording.say(bug.symptom), _helps(bug, wording)) for bug in bugs]
+        rows = [Row(f"{bug.program} {bug.version}", wording.say(bug.symptom), what_helps(bug, wording)) for bug in bugs]
         gist = clean_line(wording.comma.join(dict.fromkeys(f"{bug.program} {bug.version}" for bug in bugs)), 120)
         yield Folded(wording.count(texts.INSTALLED, len(bugs)), (Facts(tuple(rows)),), gist)
 
@@ -70,19 +70,20 @@ def _told(bug: KnownBug, wording: Wording) -> Paragraph:
         (
             Span(bug.id, Style.STRONG),
             Span(wording.aside(wording.say(bug.affected)) + wording.colon, Style.DIM),
-            *spans(wording.sentence(wording.say(bug.symptom)) + wording.blank + _helps(bug, wording) + wording.blank),
+            *spans(wording.sentence(wording.say(bug.symptom)) + wording.blank + what_helps(bug, wording) + wording.blank),
             Span(bug.source, Style.LINK),
         )
     )
 
 
-def _state(bug: KnownBug, wording: Wording) -> str:
+def bug_state(bug: KnownBug, wording: Wording) -> str:
+    """Return whether a bug is fixed, and since when."""
     if bug.state == "fixed" and bug.fixed_in is not None:
         return wording.say(texts.FIXED_IN, version=bug.fixed_in)
     return wording.say(texts.STATES[bug.state])
 
 
-def _helps(bug: KnownBug, wording: Wording) -> str:
+def what_helps(bug: KnownBug, wording: Wording) -> str:
     """Return what helps: the release without the bug, and what helps until then."""
     parts = [wording.say(texts.UPGRADE, version=bug.fixed_in)] if bug.state == "fixed" and bug.fixed_in is not None else []
     parts += [wording.say(bug.workaround)] if bug.workaround is not None else []

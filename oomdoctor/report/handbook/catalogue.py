@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from oomdoctor.case.text import Text
+from oomdoctor.findings.template import FIGURE, general_template
 from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.records.fix import FixRecord, NotThisRecord
 from oomdoctor.knowledge.records.problem import ProblemRecord
@@ -15,8 +16,7 @@ from oomdoctor.knowledge.records.signature import SignatureRecord
 from oomdoctor.knowledge.records.source import Claim, SourceRecord
 from oomdoctor.report.document import Row
 from oomdoctor.report.handbook.fix import balance, settings
-from oomdoctor.report.handbook.parts import diagnose_example, versions, why_not
-from oomdoctor.report.handbook.problem import explained
+from oomdoctor.report.handbook.parts import versions
 from oomdoctor.report.render.markdown import code, escaped
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording import catalogue as texts
@@ -49,7 +49,9 @@ def catalogue(book: Book) -> dict[str, str]:
 
 def _page(part: str, lines: Iterable[str], wording: Wording) -> str:
     head = [f"# {wording.say(TITLES[part])}", wording.say(texts.MADE, command=_COMMAND)]
-    return "\n\n".join([*head, *lines]) + "\n"
+    text = "\n\n".join(lines) + "\n"
+    figures = [wording.say(texts.FIGURES, figure=FIGURE)] if FIGURE in text else []
+    return "\n\n".join([*head, *figures, text])
 
 
 def _problems(book: Book, wording: Wording) -> Iterator[str]:
@@ -65,11 +67,11 @@ def _problem(book: Book, record: ProblemRecord, wording: Wording) -> Iterator[st
     yield f"**{escaped(bare(wording.say(record.title)))}**  \n" + escaped(
         " · ".join([wording.say(handbook.CONFIDENCE[record.alone.value]), *about])
     )
-    yield _prose(explained(record, diagnose_example(book, record.examples[0]), wording))
-    fixes = [_link("fixes", fix.id, wording.say(fix.title), wording) for fix in book.fixes_of(record)]
+    yield prose(wording.say(general_template(record.why)))
+    fixes = [fix_link(fix, wording) for fix in book.fixes_of(record)]
     if fixes:
         yield f"{wording.say(texts.DO)}{wording.colon}{wording.comma.join(fixes)}{wording.sentence('')}"
-    yield from _not_this(book, book.not_for(record.id), wording)
+    yield from not_this_lines(book.not_for(record.id), wording)
     cited = dict.fromkeys(cite.source for cite in record.cites)
     if cited:
         yield (
@@ -87,28 +89,43 @@ def _fixes(book: Book, wording: Wording) -> Iterator[str]:
 def _fix(book: Book, record: FixRecord, wording: Wording) -> Iterator[str]:
     yield f"## {record.id}"
     yield f"**{escaped(bare(wording.say(record.title)))}**"
-    yield _prose(wording.say(record.how))
-    yield "\n".join(f"- {escaped(row.label)}{wording.colon}{_prose(row.value)}" for row in balance(record, wording))
+    yield prose(wording.say(record.how))
+    yield "\n".join(f"- {escaped(row.label)}{wording.colon}{prose(row.value)}" for row in balance(record, wording))
     if record.command:
         yield f"{wording.say(texts.SHELL)}{wording.colon}{code(record.command)}"
     if record.settings:
-        yield _table([texts.FRAMEWORK, texts.KEY, texts.VERSIONS], [_setting(row) for row in settings(record.settings, wording)], wording)
-    yield from _not_this(book, record.not_this, wording)
-    helped = [_link("problems", problem.id, wording.say(problem.title), wording) for problem in book.with_fix(record.id)]
+        yield settings_table(record, wording)
+    yield from not_this_lines(record.not_this, wording)
+    helped = [problem_link(problem, wording) for problem in book.with_fix(record.id)]
     if helped:
         yield f"{wording.say(texts.FOR)}{wording.colon}{wording.comma.join(helped)}{wording.sentence('')}"
+
+
+def settings_table(record: FixRecord, wording: Wording, *, most: int | None = None) -> str:
+    """Return the keys of a fix in every framework, as a table; `most` is how many rows at most."""
+    rows = [_setting(row) for row in settings(record.settings, wording)]
+    return _table([texts.FRAMEWORK, texts.KEY, texts.VERSIONS], rows[:most], wording)
+
+
+def problem_link(record: ProblemRecord, wording: Wording) -> str:
+    """Return the title of a problem that leads to its entry."""
+    return _link("problems", record.id, wording.say(record.title), wording)
+
+
+def fix_link(record: FixRecord, wording: Wording) -> str:
+    """Return the title of a fix that leads to its entry."""
+    return _link("fixes", record.id, wording.say(record.title), wording)
 
 
 def _setting(row: Row) -> list[str]:
     return [escaped(row.label), code(row.value).replace("|", "\\|"), escaped(row.note)]
 
 
-def _not_this(book: Book, advice: Sequence[NotThisRecord], wording: Wording) -> Iterator[str]:
+def not_this_lines(advice: Sequence[NotThisRecord], wording: Wording) -> Iterator[str]:
+    """Yield advice that does not help, with the reason; nothing where there is none."""
     if advice:
-        lines = [
-            f"- **{escaped(wording.sentence(wording.say(record.advice)))}**{wording.blank}{_prose(why_not(book, record, wording))}"
-            for record in advice
-        ]
+        reasons = [(wording.say(record.advice), wording.say(general_template(record.why))) for record in advice]
+        lines = [f"- **{escaped(wording.sentence(says))}**{wording.blank}{prose(why)}" for says, why in reasons]
         yield f"{wording.say(texts.NOT)}{wording.colon.rstrip()}\n\n" + "\n".join(lines)
 
 
@@ -158,7 +175,7 @@ def _link(part: str, name: str, title: str, wording: Wording) -> str:
     return f"[{escaped(bare(title))}]({part}.{wording.lang}.md#{name.replace('.', '')})"
 
 
-def _prose(text: str) -> str:
+def prose(text: str) -> str:
     """Escape a text of ours in which `backquotes` mark what is to be typed."""
     pieces = text.split("`")
     return "".join(code(piece) if at % 2 else escaped(piece) for at, piece in enumerate(pieces)) if len(pieces) % 2 else escaped(text)

@@ -7,6 +7,7 @@ from oomdoctor.case.text import Text
 MADE = Text(
     "Made from `rules/` by `{command}`; change the rules, not this page.", "由 `{command}` 从 `rules/` 生成；要改请改规则，不要改本页。"
 )
+FIGURES = Text("{figure} is a figure of your own log.", "{figure} 处是你自己日志中的数字。")
 DO = Text("What to do", "怎么办")
 NOT = Text("What does not help", "没有用的做法")
 SOURCES = Text("Sources", "出处")

@@ -1,0 +1,162 @@
+"""A page for each message that people search for (docs/messages.yaml): what it means, an example, its causes, the fixes with their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import yaml
+from msgspec import Struct, convert
+
+from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.case.text import Text
+from oomdoctor.findings.template import FIGURE, general_template
+from oomdoctor.knowledge.book import Book
+from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.knowledge.records.fix import FixRecord
+from oomdoctor.knowledge.records.problem import CaseExample, ProblemRecord
+from oomdoctor.knowledge.records.signature import SignatureRecord
+from oomdoctor.report.handbook.catalogue import fix_link, not_this_lines, problem_link, prose, settings_table
+from oomdoctor.report.handbook.parts import diagnose_example, last_lines, versions
+from oomdoctor.report.render.markdown import escaped
+from oomdoctor.report.wording import handbook
+from oomdoctor.report.wording.handbook import KINDS
+from oomdoctor.report.wording.wording import Wording
+
+_LIST = Path(__file__).parents[2] / "docs" / "messages.yaml"
+_CAUSES = 4
+_FIXES = 8
+_KEYS = 12
+"""Rows of keys that a page shows of each fix; the page of the fix has all."""
+_PAGE = "[{text}](site:#log)"
+"""What the page of the browser is below: the builder knows where it lies."""
+
+MESSAGES = Text("Messages", "报错")
+LEAD = Text(
+    "What people paste into a search box, a page for each: what it means, an example, what to change and where.",
+    "人们最常搜索的报错，每条一页：含义、示例、改什么、在哪里改。",
+)
+TITLE = Text("{message}: causes and fixes", "{message}：原因与解决办法")
+DESCRIPTION = Text(
+    "{meaning} Why “{message}” appears, the settings that fix it in each framework, and an example log.",
+    "{meaning}出现“{message}”的原因、各框架中对应的参数，以及示例日志。",
+)
+PRINTED = Text("Printed by {program}", "由 {program} 输出")
+EXAMPLE = Text("An example", "示例")
+BEHIND = Text("What can be behind it", "可能的原因")
+BEHIND_LEAD = Text(
+    "The likeliest first. A log settles which of them it is: " + FIGURE + " is a figure that it gives.",
+    "可能性大的在前。究竟是哪一种，要看日志；" + FIGURE + " 是日志中的数字。",
+)
+CHANGE = Text("What to change", "改什么")
+COSTS = Text("Costs", "代价")
+MORE_KEYS = Text("Those of other frameworks: {fix}.", "其他框架的参数见：{fix}。")
+YOURS = Text("Paste yours", "贴上你的日志")
+YOURS_LEAD = Text(
+    "The message alone rarely says which cause it is. {page} with the lines around it, or the whole log: it is read in your browser and "
+    "sent nowhere. The same on the command line:",
+    "只凭一条报错往往判断不了原因。{page}（连同前后几行，或整份日志）：只在浏览器里分析，不会上传。命令行里同样可用：",
+)
+PASTE = Text("Paste it here", "贴到这里")
+ALSO = Text("Also searched as: {list}.", "其他搜索词：{list}。")
+
+
+class Message(Struct, frozen=True, forbid_unknown_fields=True):
+    """One of the messages that people search for."""
+
+    id: str
+    title: str
+    message: str
+    """The rule that recognises it."""
+    search: tuple[str, ...]
+    """What else people type for it."""
+    example: int = 0
+    """Which of the rule's examples is shown."""
+
+
+@cache
+def searched_messages() -> tuple[Message, ...]:
+    """Return the messages of the list, in its order."""
+    return convert(yaml.safe_load(_LIST.read_text(encoding="utf-8")), tuple[Message, ...])
+
+
+def message_pages(lang: str) -> Iterator[tuple[str, str]]:
+    """Yield a page for each message, and before them the list of all."""
+    book, wording = Book(load_pack()), Wording(lang)
+    yield "messages/index.md", "\n\n".join(_contents(book, wording)) + "\n"
+    for message in searched_messages():
+        yield f"messages/{message.id}.md", "\n\n".join(_page(book, message, wording)) + "\n"
+
+
+def described(message: Message, lang: str) -> str:
+    """Return what a search engine shows below the title of a message's page."""
+    wording, record = Wording(lang), Book(load_pack()).signature(message.message)
+    return wording.say(DESCRIPTION, meaning=wording.say(KINDS[record.kind]), message=message.title)
+
+
+def _contents(book: Book, wording: Wording) -> Iterator[str]:
+    yield f"# {wording.say(MESSAGES)}"
+    yield wording.say(LEAD)
+    for kind, says in KINDS.items():
+        listed = [each for each in searched_messages() if book.signature(each.message).kind == kind]
+        if listed:
+            yield f"## {wording.say(says).rstrip('.。')}"
+            yield "\n".join(f"- [{escaped(each.title)}]({each.id}.md)" for each in listed)
+
+
+def _page(book: Book, message: Message, wording: Wording) -> Iterator[str]:
+    record = book.signature(message.message)
+    text = record.examples[message.example].text
+    diagnosis = diagnose_example(book, CaseExample(name="", log=text))
+    causes = [book.problems[finding.id] for finding in diagnosis.findings if finding.id in book.problems][:_CAUSES]
+    yield f"# {escaped(wording.say(TITLE, message=message.title))}"
+    yield from _meaning(book, record, message, wording)
+    yield f"## {wording.say(EXAMPLE)}"
+    yield f"```text\n{last_lines(text)}\n```"
+    yield from _causes(causes, wording)
+    yield from _changes(_fixes(book, diagnosis), wording)
+    yield from not_this_lines([advice for cause in causes for advice in book.not_for(cause.id)], wording)
+    yield f"## {wording.say(YOURS)}"
+    yield wording.say(YOURS_LEAD, page=_PAGE.format(text=wording.say(PASTE)))
+    yield "```sh\npip install oomdoctor\noomdoctor diagnose train.log\n```"
+
+
+def _meaning(book: Book, record: SignatureRecord, message: Message, wording: Wording) -> Iterator[str]:
+    certainty = wording.blank + wording.say(handbook.MESSAGE[record.certainty]) if record.certainty and record.kind != "consequence" else ""
+    yield escaped(wording.say(KINDS[record.kind]) + certainty)
+    span = versions(record.since, record.until, wording)
+    printed = wording.say(PRINTED, program=book.program(record.id)) + wording.blank + span if span else ""
+    also = wording.say(ALSO, list=wording.listed(f"`{phrase}`" for phrase in message.search))
+    yield escaped(wording.sentence(printed)) + wording.blank + also if printed else also
+
+
+def _causes(causes: list[ProblemRecord], wording: Wording) -> Iterator[str]:
+    if causes:
+        yield f"## {wording.say(BEHIND)}"
+        yield wording.say(BEHIND_LEAD)
+        yield "\n".join(
+            f"- **{problem_link(cause, wording)}**{wording.colon}{prose(wording.say(general_template(cause.why)))}" for cause in causes
+        )
+
+
+def _fixes(book: Book, diagnosis: Diagnosis) -> list[FixRecord]:
+    """Return the fixes of the causes, those of the likeliest first, each once."""
+    names = dict.fromkeys(fix.id for finding in diagnosis.findings for fix in finding.fixes)
+    return [book.fix(name) for name in names][:_FIXES]
+
+
+def _changes(fixes: list[FixRecord], wording: Wording) -> Iterator[str]:
+    if not fixes:
+        return
+    yield f"## {wording.say(CHANGE)}"
+    for fix in fixes:
+        yield f"### {fix_link(fix, wording)}"
+        costs = wording.blank + wording.say(COSTS) + wording.colon + wording.say(fix.costs) if fix.costs is not None else ""
+        yield prose(wording.sentence(wording.say(fix.how)) + costs)
+        if fix.command:
+            yield f"```sh\n{fix.command}\n```"
+        if fix.settings:
+            yield settings_table(fix, wording, most=_KEYS)
+        if len(fix.settings) > _KEYS:
+            yield wording.say(MORE_KEYS, fix=fix_link(fix, wording))
