@@ -1,7 +1,7 @@
-"""Tests of memory with planted regressions and leaks, and steady ones, for the plugin of pytest. `python bench/memory_tests.py [REPEATS]`.
+"""Tests with planted regressions and leaks, and steady ones, for the plugin of pytest. `python bench/memory_tests.py [REPEATS]`.
 
-The tests run on the simulated card of simulated_torch.py, in a random order, with garbage and noise of a seed. Prints how many of the planted
-ones fail, and how many of the steady ones do in so many repeats (default 300).
+The tests run on the simulated card of simulated_torch.py, in a random order, with garbage and noise of a seed. Prints how often a planted
+one is missed, and how often a steady one fails, in so many repeats (default 300).
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ PLANTED = (
     _leak("more each time", "KEPT.append(mib(count('more')))"),
     _leak("an attribute of a class", "class_of('a').held = [*getattr(class_of('a'), 'held', ()), mib(1)]"),
     _leak("an exception that is kept", "try:\n    x = mib(1); raise ValueError\nexcept ValueError as error: KEPT.append(error)"),
-    _leak("a generator that waits", "def lines():\n    x = mib(1)\n    yield 1\n    yield x\nwaits = lines(); next(waits); KEPT.append(waits)"),
+    _leak(
+        "a generator that waits", "def lines():\n    x = mib(1)\n    yield 1\n    yield x\nwaits = lines(); next(waits); KEPT.append(waits)"
+    ),
     _leak("a callback that is registered", "x = mib(1)\nHOOKS.append(lambda: x)"),
     _leak("a cycle that something holds", "c = [mib(1)]; c.append(c); KEPT.append(c)"),
     _leak("behind a cache that filled", "SESSION.setdefault('full', mib(50)); KEPT.append(mib(1))"),
@@ -151,7 +153,7 @@ def pytest_collection_modifyitems(items):
 """
 
 
-def test_name(test: Planted) -> str:
+def name_of(test: Planted) -> str:
     """Return the name of the function."""
     return "test_" + re.sub(r"\W+", "_", test.name)
 
@@ -162,7 +164,7 @@ def module_text(tests: tuple[Planted, ...], *, now: bool) -> str:
     for test in tests if now else [test for test in tests if test.before]:
         body = "".join(f"    {line}\n" for line in (test.now if now else test.before).split("\n"))
         mark = test.mark if now or "leak" not in test.mark else ""
-        parts.append(f"{mark}\ndef {test_name(test)}():\n{body}")
+        parts.append(f"{mark}\ndef {name_of(test)}():\n{body}")
     return _HEAD + "\n".join(parts)
 
 
@@ -175,28 +177,23 @@ def run_tests(folder: Path, tests: tuple[Planted, ...], *, now: bool, seed: int,
     environ = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT), "SEED": str(seed), "LC_ALL": "C.UTF-8"}
     command = [sys.executable, "-m", "pytest", *words, *kept, *options]
     done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True)
-    found = re.findall(r"^(PASSED|FAILED|ERROR) test_memory\.py::(\w+)", done.stdout, re.MULTILINE)
-    if len(found) < sum(now or bool(test.before) for test in tests):
+    ended = re.findall(r"^(PASSED|FAILED|ERROR) test_memory\.py::(\w+)", done.stdout, re.MULTILINE)
+    if len(ended) < sum(now or bool(test.before) for test in tests):
         raise RuntimeError(done.stdout[-4000:] + done.stderr[-2000:])
-    return {name: outcome for outcome, name in found}
+    return {name: outcome for outcome, name in ended}
 
 
 def main(repeats: int) -> None:
+    missed: list[str] = []
+    wrong: list[str] = []
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        run_tests(folder, PLANTED + STEADY, now=False, seed=0)
-        outcomes = run_tests(folder, PLANTED + STEADY, now=True, seed=0)
-        failed = {test.name for test in PLANTED if outcomes[test_name(test)] == "FAILED"}
-        print(f"planted regressions and leaks that fail: {len(failed)} of {len(PLANTED)}")
-        print("\n".join(f"  not found: {test.name}" for test in PLANTED if test.name not in failed))
-        wrong: set[str] = set()
-        runs = 0
-        for seed in range(1, repeats + 1):
-            of_seed = run_tests(folder, STEADY, now=True, seed=seed)
-            runs += len(of_seed)
-            wrong |= {f"{name} (seed {seed})" for name, outcome in of_seed.items() if outcome != "PASSED"}
-        print(f"steady tests that fail in {repeats} repeats of {len(STEADY)}: {len(wrong)} of {runs} runs")
-        print("\n".join(f"  {name}" for name in sorted(wrong)))
+        run_tests(Path(place), PLANTED + STEADY, now=False, seed=0)
+        for seed in range(repeats):
+            outcomes = run_tests(Path(place), PLANTED + STEADY, now=True, seed=seed)
+            missed += [f"{test.name} (seed {seed})" for test in PLANTED if outcomes[name_of(test)] != "FAILED"]
+            wrong += [f"{test.name} (seed {seed})" for test in STEADY if outcomes[name_of(test)] != "PASSED"]
+    print(f"planted regressions and leaks: {len(PLANTED)}, in {repeats} repeats missed {len(missed)} times", *missed, sep="\n  ")
+    print(f"steady tests: {len(STEADY)}, in {repeats} repeats failed {len(wrong)} times", *wrong, sep="\n  ")
 
 
 if __name__ == "__main__":

@@ -42,7 +42,6 @@ class SimulatedCard(ModuleType):
         super().__init__("torch.cuda")
         self.allocator = CachingAllocator(AllocatorSettings(), capacity)
         self.is_started = False
-        self.calls = 0
 
     def take(self, size: int) -> Any:
         self.is_started = True
@@ -50,7 +49,9 @@ class SimulatedCard(ModuleType):
             return self.allocator.allocate(size)
         except OutOfMemory:
             free, total = (format_size(size) for size in (self.allocator.capacity - self.allocator.reserved, self.allocator.capacity))
-            text = f"CUDA out of memory. Tried to allocate {format_size(size)}. GPU 0 has a total capacity of {total} of which {free} is free."
+            text = (
+                f"CUDA out of memory. Tried to allocate {format_size(size)}. GPU 0 has a total capacity of {total} of which {free} is free."
+            )
         raise OutOfMemoryError(text)
 
     def is_initialized(self) -> bool:
@@ -59,17 +60,16 @@ class SimulatedCard(ModuleType):
     def device_count(self) -> int:
         return 1
 
-    def memory_allocated(self, index: int) -> int:
-        self.calls += 1
+    def memory_allocated(self, _index: int) -> int:
         return self.allocator.allocated
 
-    def max_memory_allocated(self, index: int) -> int:
+    def max_memory_allocated(self, _index: int) -> int:
         return self.allocator.most_allocated
 
-    def reset_peak_memory_stats(self, index: int) -> None:
+    def reset_peak_memory_stats(self, _index: int) -> None:
         self.allocator.most_allocated = self.allocator.allocated
 
-    def get_device_name(self, index: int) -> str:
+    def get_device_name(self, _index: int) -> str:
         return "a simulated card"
 
 

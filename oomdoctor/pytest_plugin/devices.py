@@ -14,36 +14,36 @@ class UsedDevice(NamedTuple):
     """A device that was started in this process."""
 
     name: str
-    index: int
+    number: int
     module: Any
     """The module of torch, or of its extension, that counts."""
 
     def allocated(self) -> int:
         """Return the bytes in tensors now."""
-        return int(self.module.memory_allocated(self.index))
+        return int(self.module.memory_allocated(self.number))
 
     def peak(self) -> int:
         """Return the most bytes in tensors since the peak was reset."""
-        return int(self.module.max_memory_allocated(self.index))
+        return int(self.module.max_memory_allocated(self.number))
 
     def reset_peak(self) -> None:
         """Let the peak begin at what is allocated now."""
-        self.module.reset_peak_memory_stats(self.index)
+        self.module.reset_peak_memory_stats(self.number)
 
     def title(self) -> str:
         """Return what the device is called by its maker."""
-        return str(self.module.get_device_name(self.index))
+        return str(self.module.get_device_name(self.number))
 
 
 def used_devices() -> Iterator[UsedDevice]:
     """Yield the devices of every kind that was started."""
     torch = sys.modules.get("torch")
     for kind in _KINDS if torch is not None else ():
-        module = getattr(torch, kind, None)
+        module: Any = getattr(torch, kind, None)
         is_started = getattr(module, "is_initialized", None)
         if is_started is not None and is_started():
-            for index in range(module.device_count()):  # type: ignore[union-attr] - it has what tells that it was started
-                yield UsedDevice(f"{kind}:{index}", index, module)
+            for number in range(module.device_count()):
+                yield UsedDevice(f"{kind}:{number}", number, module)
 
 
 def allocated_now() -> dict[str, int]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import pytest
 
 from oomdoctor.units import parse_size
 
+T = TypeVar("T")
 Size = int
 """Bytes."""
 
@@ -18,7 +19,7 @@ class PeakMark(NamedTuple):
 
     limit: Size | None = None
     needs: Size | None = None
-    estimate: Mapping[str, Any] | None = None
+    estimate: Mapping[str, object] | None = None
     """What `oomdoctor.estimate` is asked for what it needs."""
     of: str = "test"
     """`test`: what it adds to what was there; `process`: everything that the process holds."""
@@ -71,20 +72,21 @@ def read_tolerance(value: object, name: str) -> Tolerance:
 
 def peak_mark(item: pytest.Item) -> PeakMark | None:
     """Return what `gpu_memory` says of a test; None where it has no such mark. Raise UsageError where the mark is wrong."""
-    return _read(item, "gpu_memory", _peak)
+    mark = item.get_closest_marker("gpu_memory")
+    return None if mark is None else _read(item, mark, _peak)
 
 
 def leak_mark(item: pytest.Item) -> LeakMark | None:
     """Return what `gpu_memory_leak` says of a test; None where it has no such mark. Raise UsageError where the mark is wrong."""
-    return _read(item, "gpu_memory_leak", _leak)
+    mark = item.get_closest_marker("gpu_memory_leak")
+    return None if mark is None else _read(item, mark, _leak)
 
 
-def _read(item: pytest.Item, name: str, read: Callable[[pytest.Mark], Any]) -> Any:
-    mark = item.get_closest_marker(name)
+def _read(item: pytest.Item, mark: pytest.Mark, read: Callable[[pytest.Mark], T]) -> T:
     try:
-        return None if mark is None else read(mark)
+        return read(mark)
     except (MarkError, TypeError) as why:
-        text = str(why).replace("PeakMark.__new__()", name).replace("LeakMark.__new__()", name)
+        text = str(why).replace("PeakMark.__new__()", mark.name).replace("LeakMark.__new__()", mark.name)
         raise pytest.UsageError(f"{item.nodeid}: {text}") from None
 
 

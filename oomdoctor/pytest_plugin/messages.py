@@ -7,9 +7,9 @@ import os
 from oomdoctor.case.text import Text
 from oomdoctor.cli.output import locale_language
 from oomdoctor.pytest_plugin.leaks import Leak
-from oomdoctor.pytest_plugin.peaks import Peak
+from oomdoctor.pytest_plugin.peaks import MeasuredPeak
 from oomdoctor.pytest_plugin.tracebacks import HeldByTraceback
-from oomdoctor.report.wording.wording import Wording
+from oomdoctor.report.wording.wording import Counted, Wording
 from oomdoctor.units import format_size
 
 _ABOVE_LIMIT = Text(
@@ -29,7 +29,9 @@ _LEAK = Text(
     "{device} 上有显存泄漏：每运行一次约多占 {each}；运行 {runs} 次后从 {before} 增加到 {after}",
 )
 _LEFT = Text("; left behind: {left}", "；留下的张量：{left}")
-_SKIPPED = Text("needs {need} of device memory ({source}); --max-vram allows {most}", "需要 {need} 显存（{source}）；--max-vram 只允许 {most}")
+_SKIPPED = Text(
+    "needs {need} of device memory ({source}); --max-vram allows {most}", "需要 {need} 显存（{source}）；--max-vram 只允许 {most}"
+)
 _SOURCES = {
     "marked": Text("as marked", "标记所写"),
     "estimated": Text("estimated", "估算"),
@@ -37,16 +39,21 @@ _SOURCES = {
     "limit": Text("its limit", "其上限"),
 }
 _HELD = Text(
-    "The traceback of this test held {bytes} on {device} after its end: {variables}. They were let go, so that the next tests have the room.",
+    "The traceback of this test held {bytes} on {device} after its end: {variables}. They were let go: the next tests have the room.",
     "该测试结束后，它的 traceback 仍在 {device} 上占着 {bytes}：{variables}。这些变量已被释放，不影响后面的测试。",
 )
 _VARIABLE = Text("{name} in {place} ({bytes})", "{place} 的 {name}（{bytes}）")
-_WRITTEN = Text("oomdoctor: the peaks of {n} tests are kept in {path}", "oomdoctor：{n} 个测试的峰值已写入 {path}")
+_WRITTEN = Counted(
+    "oomdoctor: the peak of 1 test is kept in {path}",
+    "oomdoctor: the peaks of {n} tests are kept in {path}",
+    "oomdoctor：{n} 个测试的峰值已写入 {path}",
+)
 _NOT_WRITTEN = Text("oomdoctor: the peaks were not kept in {path}: {why}", "oomdoctor：峰值未能写入 {path}：{why}")
 _NOTHING_MEASURED = Text(
     "oomdoctor: no test that passed used a device, so that {path} is as it was", "oomdoctor：通过的测试都没有使用设备，{path} 未改动"
 )
-_NOT_COMPARED = Text(
+_NOT_COMPARED = Counted(
+    "oomdoctor: 1 test has no kept peak in {path}; --gpu-memory-write adds it",
     "oomdoctor: {n} tests have no kept peak in {path}; --gpu-memory-write adds them",
     "oomdoctor：{path} 中没有 {n} 个测试的峰值；用 --gpu-memory-write 添加",
 )
@@ -57,7 +64,7 @@ def wording() -> Wording:
     return Wording(locale_language(os.environ))
 
 
-def above_limit(peak: Peak, limit: int, *, of_process: bool) -> str:
+def above_limit(peak: MeasuredPeak, limit: int, *, of_process: bool) -> str:
     """Return that a test took more than its limit."""
     taken = peak.of_process if of_process else peak.of_test
     sizes = {"peak": taken, "limit": limit, "more": taken - limit, "test": peak.of_test}
@@ -65,7 +72,7 @@ def above_limit(peak: Peak, limit: int, *, of_process: bool) -> str:
     return wording().say(text, device=peak.device, **{name: format_size(size) for name, size in sizes.items()})
 
 
-def above_kept(peak: Peak, kept: int, most: int, path: str, device: str | None) -> str:
+def above_kept(peak: MeasuredPeak, kept: int, most: int, path: str, device: str | None) -> str:
     """Return that a test took more than it did when its peak was kept."""
     sizes = {"peak": peak.of_test, "kept": kept, "more": peak.of_test - kept, "most": most}
     text = wording().say(_ABOVE_KEPT, device=peak.device, file=path, **{name: format_size(size) for name, size in sizes.items()})
@@ -88,14 +95,15 @@ def needs_too_much(need: int, source: str, most: int) -> str:
 def held(by: HeldByTraceback) -> str:
     """Return what the traceback of a test held."""
     variables = [
-        wording().say(_VARIABLE, name=variable.variable, place=variable.place, bytes=format_size(variable.bytes)) for variable in by.variables
+        wording().say(_VARIABLE, name=variable.variable, place=variable.place, bytes=format_size(variable.bytes))
+        for variable in by.variables
     ]
     return wording().say(_HELD, bytes=format_size(by.bytes), device=by.device, variables=wording().comma.join(variables))
 
 
-def written(path: str, n: int) -> str:
+def peaks_kept(path: str, n: int) -> str:
     """Return how many peaks a file keeps now."""
-    return wording().say(_WRITTEN, n=n, path=path) if n else wording().say(_NOTHING_MEASURED, path=path)
+    return wording().count(_WRITTEN, n, path=path) if n else wording().say(_NOTHING_MEASURED, path=path)
 
 
 def not_written(path: str, why: str) -> str:
@@ -105,4 +113,4 @@ def not_written(path: str, why: str) -> str:
 
 def not_compared(path: str, n: int) -> str:
     """Return how many tests had nothing to be held against."""
-    return wording().say(_NOT_COMPARED, n=n, path=path)
+    return wording().count(_NOT_COMPARED, n, path=path)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import pytest
 from msgspec.json import encode
 
 from oomdoctor.api.estimate import estimate
+from oomdoctor.api.results import RunEstimate
 from oomdoctor.errors import OomdoctorError
 from oomdoctor.pytest_plugin.marks import PeakMark
+
+_ESTIMATE: Callable[..., RunEstimate] = estimate
+"""Which arguments a mark gives is seen when it is called."""
 
 
 class Need(NamedTuple):
@@ -20,7 +24,7 @@ class Need(NamedTuple):
     source: str
 
 
-class Needs:
+class MemoryNeeds:
     """Tells what tests need; each question to the memory model is asked once."""
 
     def __init__(self, kept: Mapping[str, int]) -> None:
@@ -38,11 +42,11 @@ class Needs:
         )
         return next((Need(size, source) for size, source in known if size is not None), None)
 
-    def _estimated(self, key: str, asked_for: Mapping[str, Any]) -> int | None:
+    def _estimated(self, key: str, asked_for: Mapping[str, object]) -> int | None:
         question = encode(asked_for, order="sorted", enc_hook=str)
         if question not in self._estimates:
             try:
-                needed = estimate(**asked_for).needed
+                needed = _ESTIMATE(**asked_for).needed
             except (OomdoctorError, TypeError) as why:
                 raise pytest.UsageError(f"{key}: the estimate cannot be made: {why}") from None
             self._estimates[question] = None if needed is None else round(needed.expected)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from oomdoctor.pytest_plugin.devices import allocated_now, used_devices
 
 
-class Peak(NamedTuple):
+class MeasuredPeak(NamedTuple):
     """The most that a test took. Sizes are bytes."""
 
     device: str
@@ -32,9 +32,10 @@ def begin_peaks() -> dict[str, int]:
     return allocated_now()
 
 
-def largest_peak(before: dict[str, int]) -> Peak | None:
+def largest_peak(before: dict[str, int]) -> MeasuredPeak | None:
     """Return the peak of the device on which the test took most; None where no device is used."""
     peaks = [
-        Peak(device.name, device.title(), max(0, (most := device.peak()) - before.get(device.name, 0)), most) for device in used_devices()
+        MeasuredPeak(device.name, device.title(), max(0, (most := device.peak()) - before.get(device.name, 0)), most)
+        for device in used_devices()
     ]
     return max(peaks, key=lambda peak: (peak.of_test, peak.of_process), default=None)

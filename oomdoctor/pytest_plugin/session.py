@@ -19,7 +19,8 @@ PEAK, DEVICE = "gpu_memory_peak_bytes", "gpu_memory_device"
 """Properties of a measured test: they are in JUnit's XML, and reach the main process from the workers of xdist."""
 _PEAK_MARK, _LEAK_MARK = pytest.StashKey[PeakMark](), pytest.StashKey[LeakMark]()
 _ERROR = pytest.StashKey[BaseException]()
-_NOT_FAILURES = (pytest.skip.Exception, pytest.exit.Exception, KeyboardInterrupt)
+_CLAIMS = (AssertionError, pytest.fail.Exception)
+"""What a test claims of its results may speak of memory, and is no failure of it."""
 
 
 class MemoryOfTests:
@@ -65,7 +66,7 @@ class MemoryOfTests:
 
     def _skip_too_large(self, items: list[pytest.Item], most: int) -> None:
         kept = {} if self._baseline is None else self._baseline.peaks
-        needs = import_module("oomdoctor.pytest_plugin.needs").Needs(kept)
+        needs = import_module("oomdoctor.pytest_plugin.needs").MemoryNeeds(kept)
         for item in items:
             need = needs.of(key_of_test(item.nodeid), item.stash.get(_PEAK_MARK, None))
             if need is not None and need.bytes > most:
@@ -113,8 +114,9 @@ class MemoryOfTests:
         """Give the report of a failure its diagnosis, and that of the end what the traceback held."""
         report = yield
         error = call.excinfo.value if call.excinfo is not None else None
-        if error is not None and report.failed and not isinstance(error, _NOT_FAILURES):
-            self._diagnose(report, error)
+        if error is not None and report.failed:
+            if not isinstance(error, _CLAIMS):
+                self._diagnose(report, error)
             if next(used_devices(), None) is not None:
                 item.stash[_ERROR] = error
         if call.when == "teardown" and _ERROR in item.stash:
@@ -166,7 +168,7 @@ class MemoryOfTests:
             if self._measured:
                 baseline = import_module("oomdoctor.pytest_plugin.baseline")
                 baseline.write_baseline(self._path, self._baseline, self._measured, self._device)
-            self._lines.append(_messages().written(self._path, len(self._measured)))
+            self._lines.append(_messages().peaks_kept(self._path, len(self._measured)))
         except OSError as why:
             self._lines.append(_messages().not_written(self._path, why.strerror or str(why)))
 
@@ -179,7 +181,6 @@ class MemoryOfTests:
 def key_of_test(nodeid: str) -> str:
     """Return the name of a test without the group that `--dist loadgroup` of xdist adds to it."""
     return nodeid.rpartition("@")[0] if nodeid.rfind("@") > max(nodeid.rfind("]"), nodeid.rfind("::")) else nodeid
-
 
 
 def _fail_of_leak(item: pytest.Item, mark: LeakMark) -> None:
