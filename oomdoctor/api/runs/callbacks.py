@@ -85,6 +85,7 @@ class MemoryCallback:
 
     def __init__(self, watched: ProcessWatch) -> None:
         self.watched = watched
+        self._trains = False
         watched.start()
 
     def __getattr__(self, name: str) -> Callable[..., None]:
@@ -104,22 +105,32 @@ class MemoryCallback:
     # or an epoch has ended (trainer.py, _maybe_log_save_evaluate). `on_prediction_step` comes after the first batch.
     on_step_begin = _hook(_TRAINING)
     on_prediction_step = _hook(_EVALUATION)
-    on_train_end = on_save = on_predict = _hook(None)
+    on_save = on_predict = _hook(None)
 
-    def _what_comes_next(self, *given: Any, **_: Any) -> None:
-        control = next((thing for thing in given if hasattr(thing, "should_evaluate")), None)
+    def on_train_begin(self, *given: Any, **_: Any) -> None:
+        """Tell the step at which training begins, which is not 0 where it goes on."""
+        self._trains = True
         self.tell_step(given)
-        if getattr(control, "should_evaluate", False) is True:
+
+    def on_train_end(self, *given: Any, **_: Any) -> None:
+        """Tell that nothing is known of what follows."""
+        self._trains = False
+        self.tell_step(given)
+        self.watched.phase(None)
+
+    def on_step_end(self, *given: Any, **_: Any) -> None:
+        """Tell what follows a step or an epoch: an evaluation, a checkpoint, or neither."""
+        self.tell_step(given)
+        if _is_set("should_evaluate", given):
             self.watched.phase(_EVALUATION)
-        elif getattr(control, "should_save", False) is True:
+        elif _is_set("should_save", given):
             self.watched.phase(_SAVE)
 
-    def on_evaluate(self, *given: Any, **_: Any) -> None:
-        """Tell what follows an evaluation: a checkpoint, or nothing that is known."""
-        is_saved = any(getattr(thing, "should_save", False) is True for thing in given)
-        self.watched.phase(_SAVE if is_saved else None)
+    on_epoch_end = on_step_end
 
-    on_step_end = on_epoch_end = _what_comes_next
+    def on_evaluate(self, *given: Any, **_: Any) -> None:
+        """Tell what follows an evaluation: while training a checkpoint, else nothing that is known."""
+        self.watched.phase(_SAVE if self._trains and _is_set("should_save", given) else None)
 
     # lightning/pytorch/callbacks/callback.py
     on_train_batch_start = _hook(_TRAINING)
@@ -128,6 +139,11 @@ class MemoryCallback:
     on_save_checkpoint = _hook(_SAVE)
     on_load_checkpoint = _hook(_LOAD)
     on_validation_end = on_sanity_check_end = on_test_end = on_predict_end = on_train_start = on_fit_end = _hook(None)
+
+
+def _is_set(name: str, given: tuple[Any, ...]) -> bool:
+    """Return whether something of what a hook is given, the control of a trainer, has a flag set."""
+    return any(getattr(thing, name, False) is True for thing in given)
 
 
 def _nothing(*_: Any, **named: Any) -> None:
