@@ -5,6 +5,7 @@ pytest loads this module in every session in which the package is installed, so 
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -32,8 +33,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers, and what measures the tests."""
+    """Register the markers, and what measures the tests; an older pytest goes on without."""
+    if _is_old():
+        return
     for line in _MARKERS:
         config.addinivalue_line("markers", line)
     session = import_module("oomdoctor.pytest_plugin.session")
     config.pluginmanager.register(session.MemoryOfTests(config), "oomdoctor-memory-of-tests")
+
+
+def _is_old() -> bool:
+    """Return whether this pytest is older than 8, whose hooks have another form: it must work wherever the package is installed."""
+    return int(getattr(sys.modules.get("pytest"), "__version__", "8").partition(".")[0]) < 8
