@@ -135,21 +135,37 @@ def class_of(name): return A
 def count(name):
     RUNS[name] += 1
     return RUNS[name]
+def start(seed):
+    for state in (KEPT, KEPT2, CACHE, HOOKS, SESSION, RUNS, CACHES, RINGS):
+        state.clear()
+    A.held = ()
+    gc.collect()
+    random.seed(seed)
+    if seed % 2:
+        mib(1)  # the device was started before
 def garbage(size):
     cycle = [mib(size)]
     cycle.append(cycle)
 """
 _CONFTEST = """
-import os, random, sys
+import gc, os, random, sys
 sys.path[:0] = {paths!r}
 from simulated_torch import simulated_torch
 sys.modules["torch"] = simulated_torch(16 << 30)
+ROUND = []
 def pytest_collection_modifyitems(items):
-    seed = int(os.environ["SEED"])
-    random.seed(seed)
-    random.shuffle(items)
-    if seed % 2:
-        sys.modules["torch"].mib(1)  # the device was started before
+    ROUND[:] = items
+    for seed in range(int(os.environ["REPEATS"])):
+        random.seed(seed)
+        items += random.sample(ROUND, len(ROUND))
+    del items[:len(ROUND)]
+def pytest_collection_finish(session):
+    gc.freeze()  # what pytest itself holds need not be looked at each time
+def pytest_runtest_protocol(item, count=[0]):
+    if count[0] % len(ROUND) == 0:  # a new round: everything is as it was at the start
+        item.module.start(count[0] // len(ROUND))
+    count[0] += 1
+    item._initrequest()
 """
 
 
@@ -168,32 +184,32 @@ def module_text(tests: tuple[Planted, ...], *, now: bool) -> str:
     return _HEAD + "\n".join(parts)
 
 
-def run_tests(folder: Path, tests: tuple[Planted, ...], *, now: bool, seed: int, options: tuple[str, ...] = ()) -> dict[str, str]:
-    """Run the tests against the kept peaks, or keep them; return what became of each, by its name."""
+def run_tests(folder: Path, tests: tuple[Planted, ...], *, now: bool, repeats: int = 1) -> list[tuple[str, str]]:
+    """Run the tests against the kept peaks, or keep them; return name and outcome of each run."""
     (folder / "conftest.py").write_text(_CONFTEST.format(paths=[str(ROOT), str(ROOT / "bench")]))
     (folder / "test_memory.py").write_text(module_text(tests, now=now))
-    words = ["-p", "oomdoctor.pytest_plugin", "-p", "no:cacheprovider", "-rA", "--tb=line", "--gpu-memory-baseline", "peaks.json"]
+    words = ["-p", "oomdoctor.pytest_plugin", "-p", "no:cacheprovider", "-vv", "--tb=no", "-rN", "--gpu-memory-baseline", "peaks.json"]
     kept = () if now else ("--gpu-memory-write",)
-    environ = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT), "SEED": str(seed), "LC_ALL": "C.UTF-8"}
-    command = [sys.executable, "-m", "pytest", *words, *kept, *options]
+    environ = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT), "REPEATS": str(repeats), "LC_ALL": "C.UTF-8"}
+    command = [sys.executable, "-m", "pytest", *words, *kept]
     done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True)
-    ended = re.findall(r"^(PASSED|FAILED|ERROR) test_memory\.py::(\w+)", done.stdout, re.MULTILINE)
-    if len(ended) < sum(now or bool(test.before) for test in tests):
+    ended = re.findall(r"^test_memory\.py::(\w+) (PASSED|FAILED|ERROR)", done.stdout, re.MULTILINE)
+    if len(ended) < repeats * sum(now or bool(test.before) for test in tests):
         raise RuntimeError(done.stdout[-4000:] + done.stderr[-2000:])
-    return {name: outcome for outcome, name in ended}
+    return ended
 
 
 def main(repeats: int) -> None:
-    missed: list[str] = []
-    wrong: list[str] = []
     with tempfile.TemporaryDirectory() as place:
-        run_tests(Path(place), PLANTED + STEADY, now=False, seed=0)
-        for seed in range(repeats):
-            outcomes = run_tests(Path(place), PLANTED + STEADY, now=True, seed=seed)
-            missed += [f"{test.name} (seed {seed})" for test in PLANTED if outcomes[name_of(test)] != "FAILED"]
-            wrong += [f"{test.name} (seed {seed})" for test in STEADY if outcomes[name_of(test)] != "PASSED"]
-    print(f"planted regressions and leaks: {len(PLANTED)}, in {repeats} repeats missed {len(missed)} times", *missed, sep="\n  ")
-    print(f"steady tests: {len(STEADY)}, in {repeats} repeats failed {len(wrong)} times", *wrong, sep="\n  ")
+        run_tests(Path(place), PLANTED + STEADY, now=False)
+        ended = run_tests(Path(place), PLANTED + STEADY, now=True, repeats=repeats)
+    planted, steady = ({name_of(test) for test in tests} for tests in (PLANTED, STEADY))
+    missed = [name for name, outcome in ended if name in planted and outcome != "FAILED"]
+    wrong = [name for name, outcome in ended if name in steady and outcome != "PASSED"]
+    print(
+        f"planted regressions and leaks: {len(PLANTED)}, in {repeats} repeats missed {len(missed)} times", *sorted(set(missed)), sep="\n  "
+    )
+    print(f"steady tests: {len(STEADY)}, in {repeats} repeats failed {len(wrong)} times", *sorted(set(wrong)), sep="\n  ")
 
 
 if __name__ == "__main__":
