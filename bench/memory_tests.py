@@ -1,6 +1,6 @@
 """Tests with planted regressions and leaks, and steady ones, for the plugin of pytest. `python bench/memory_tests.py [REPEATS]`.
 
-The tests run on the simulated card of simulated_torch.py, in a random order, with garbage and noise of a seed. Prints how often a planted
+The tests run on the simulated card of simulated_torch.py, each repeat in a random order of its own. Prints how often a planted
 one is missed, and how often a steady one fails, in so many repeats (default 300).
 """
 
