@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from oomdoctor.api.estimate import estimate
     from oomdoctor.api.fix import apply_fix, fix
     from oomdoctor.api.plan import plan
-    from oomdoctor.api.runs.watch import memory_callback, watch
+    from oomdoctor.api.runs.callbacks import memory_callback, watch_accelerator
+    from oomdoctor.api.runs.watch import watch
     from oomdoctor.api.sizing.alternatives import compare_cards, compare_formats
     from oomdoctor.api.sizing.sweep import sweep
 
@@ -36,15 +37,17 @@ __all__ = [
     "plan",
     "sweep",
     "watch",
+    "watch_accelerator",
 ]
 _MODULES = {
     "apply_fix": "fix",
     "compare_cards": "sizing.alternatives",
     "compare_formats": "sizing.alternatives",
     "load_ipython_extension": "runs.watch",
-    "memory_callback": "runs.watch",
+    "memory_callback": "runs.callbacks",
     "sweep": "sizing.sweep",
     "watch": "runs.watch",
+    "watch_accelerator": "runs.callbacks",
 }
 """The modules of those that are not called like them."""
 __version__ = "0.1.0"

@@ -71,9 +71,9 @@ def read_observed(part: ObservedFile, reading: LogReader) -> SourceEvents:
 
 
 def _at_traceback(event: Event, traceback: bytes, computations: ComputationFinder) -> Event:
-    """Return an event with what the traceback tells that was recorded with it."""
+    """Return an event with what the traceback tells that was recorded with it; where it tells no phase, the program may have."""
     trace = find_traceback(traceback, b"", event.rank)
-    return replace(event, phase=trace.phase, frame=trace.frame, computes=computations.find(trace.text, traceback))
+    return replace(event, phase=trace.phase or event.phase, frame=trace.frame, computes=computations.find(trace.text, traceback))
 
 
 def _plausible(value: Value | None) -> Value | None:

@@ -228,6 +228,26 @@ class RecordedException(Struct, frozen=True, kw_only=True):
     thread: str | None = None
 
 
+class PhasePeak(Struct, frozen=True, kw_only=True):
+    """What a phase held that the program told."""
+
+    name: str
+    times: int = 1
+    seconds: float = 0.0
+    first_step: int | None = None
+    last_step: int | None = None
+    peak: int | None = None
+    """Where the peak of the allocator rose in it, its height; else the phase held at most what one before it did."""
+    least: int | None = None
+    """The most that was allocated at a moment that was looked at."""
+
+
+class ToldPhases(Struct, frozen=True, kw_only=True):
+    """KEY.phases.json: the phases that a program told, in the order in which they began."""
+
+    phases: tuple[PhasePeak, ...] = ()
+
+
 class OrderlyEnd(Struct, frozen=True, kw_only=True):
     """KEY.end.json: the interpreter ended by itself."""
 

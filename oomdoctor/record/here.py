@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -42,12 +44,13 @@ def _place(out: str | None) -> EvidencePlace:
 class ProcessWatch:
     """What is recorded of this process while a block runs: `with oomdoctor.watch() as watched:`."""
 
-    def __init__(self, out: str | None, level: int, version: str) -> None:
+    def __init__(self, out: str | None, level: int, version: str, *, begins: bool = True) -> None:
+        """Prepare it. Without `begins` only a recorder that is there already is told, and where there is none nothing is written."""
         self._record = RunRecord(
             oomdoctor=version, command=tuple(sys.argv), cwd=os.getcwd(), start=round(time.time(), 3), level=level, gaps=(NO_WRAPPER,)
         )
         self._folder: EvidenceFolder | None = None
-        self._out = out
+        self._out, self._begins = out, begins
         self._recorder: Any = None
 
     @property
@@ -58,7 +61,9 @@ class ProcessWatch:
     def start(self) -> None:
         """Begin to record; a recorder that `oomdoctor run` brought goes on instead."""
         there = sys.modules.get(f"{PACKAGE}.recorder")
-        self._recorder = getattr(there, "RECORDER", None) or own_recorder.RECORDER or self._new_recorder()
+        self._recorder = getattr(there, "RECORDER", None) or own_recorder.RECORDER
+        if self._recorder is None and self._begins:
+            self._recorder = self._new_recorder()
         for library in LIBRARIES:
             if self._recorder is not None and library in sys.modules and library not in self._recorder.libraries:
                 self._recorder.hang_on(library)
@@ -74,9 +79,19 @@ class ProcessWatch:
         return own_recorder.RECORDER
 
     def phase(self, name: str | None) -> None:
-        """Say what the program does from here on: training, evaluation, checkpoint-save, generation."""
+        """Say what the program does from here on, by a name of record/observations/over_time.py, or None where it is none of them."""
         if self._recorder is not None:
-            self._recorder.phase = name
+            self._recorder.enter(name)
+
+    @contextmanager
+    def during(self, name: str) -> Iterator[None]:
+        """Say what the program does in a block, and then that it goes on with what it did before."""
+        before = self._recorder.phase if self._recorder is not None else None
+        self.phase(name)
+        try:
+            yield
+        finally:
+            self.phase(before)
 
     def step(self, number: int) -> None:
         """Say how many steps are done."""

@@ -19,7 +19,7 @@ NAME = "oomdoctor-inside"
 """The folder; what lists environments leaves it out by this name."""
 PACKAGE = "oomdoctor_inside"
 SITECUSTOMIZE = "sitecustomize.py"
-FILES = ("__init__.py", "counts.py", "devices.py", "failures.py", "guard.py", "place.py", "recorder.py", "stacks.py")
+FILES = ("__init__.py", "counts.py", "devices.py", "failures.py", "guard.py", "phases.py", "place.py", "recorder.py", "stacks.py")
 """Of the package, without what starts it."""
 _METADATA = f"Metadata-Version: 2.1\nName: {PACKAGE}\nVersion: 1\n"
 _ENTRY_POINTS = f"[torch.backends]\noomdoctor = {PACKAGE}:from_entry_point\n"

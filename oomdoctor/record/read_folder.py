@@ -22,10 +22,12 @@ from oomdoctor.record.evidence import (
     EvidenceGap,
     Hello,
     OrderlyEnd,
+    PhasePeak,
     RecordedException,
     RefusedRequest,
     RunRecord,
     Sample,
+    ToldPhases,
 )
 from oomdoctor.record.evidence_place import RANKS, TENSORFLOW
 from oomdoctor.record.ring import Ring, read_ring
@@ -34,12 +36,13 @@ T = TypeVar("T", bound=Struct)
 
 _KEY = re.compile(
     r"(?:rank-(?P<rank>\d{1,7})\.)?pid-(?P<pid>\d{1,10})\."
-    r"(?P<what>hello\.json|ring|oom-\d\.json|oom-\d\.pickle|exception\.json|end\.json)$"
+    r"(?P<what>hello\.json|ring|oom-\d\.json|oom-\d\.pickle|exception\.json|phases\.json|end\.json)$"
 )
 _MOST_JSON, _MOST_RING, _MOST_SAMPLES = 8 << 20, 4 << 20, 32 << 20
 _ALL_RINGS = 32 << 20
 """Bytes of rings that are read; those of a job take 20 MiB at most."""
 _MOST_FILES = 20_000
+_MOST_PHASES = 50
 _JUST = 15.0
 """Seconds; samples are written every five."""
 _MOST_CONFIGS, _MOST_CONFIG = 200, 2 << 20
@@ -56,6 +59,7 @@ class RankEvidence(Struct, kw_only=True):
     snapshots: list[str]
     """Paths of memory snapshots."""
     exception: RecordedException | None = None
+    phases: tuple[PhasePeak, ...] = ()
     end: OrderlyEnd | None = None
 
 
@@ -150,6 +154,9 @@ def _add(rank: RankEvidence, what: str, path: str, gaps: list[EvidenceGap]) -> N
         rank.hello = _json(path, Hello, gaps)
     elif what == "exception.json":
         rank.exception = _json(path, RecordedException, gaps)
+    elif what == "phases.json":
+        told = _json(path, ToldPhases, gaps)
+        rank.phases = () if told is None else told.phases[:_MOST_PHASES]
     elif what == "end.json":
         rank.end = _json(path, OrderlyEnd, gaps)
     elif what.endswith(".pickle"):

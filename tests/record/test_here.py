@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from record.recorded import Recorded
 
-from oomdoctor.api.runs.watch import MemoryCallback
+from oomdoctor.api.runs.callbacks import MemoryCallback
 from oomdoctor.record.read_folder import RunEvidence, read_evidence
 
 ROOT = Path(__file__).parents[2]

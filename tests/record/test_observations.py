@@ -17,6 +17,7 @@ from oomdoctor.record.evidence import (
     FileSystem,
     Hello,
     OrderlyEnd,
+    PhasePeak,
     ReceivedSignal,
     RecordedException,
     RefusedRequest,
@@ -124,6 +125,10 @@ CASES: dict[str, tuple[list[Event], dict[str, Any]]] = {
     "watched-first-rank": (
         events(run(), ranks=(rank(0, pid=1, ring=counted([3.0])), rank(5, pid=2, ooms=[REFUSED]))),
         {"first_rank": 5, "other_ranks": 1, "other_ranks_most_bytes": 3 * GIB},
+    ),
+    "watched-phase-peak": (
+        events(run(), ranks=(rank(phases=(PhasePeak(name="training", peak=GIB), PhasePeak(name="evaluation", peak=3 * GIB))),)),
+        {"peak_phase": "evaluation", "peak_phase_bytes": 3 * GIB},
     ),
     "watched-host-memory": (events(run(), *STEADY), {"run_rss_bytes": GIB, "run_processes": 1}),
     "watched-host-memory-grew": (events(run(), *GROWING), {"host_series": "growth"}),

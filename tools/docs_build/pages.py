@@ -20,18 +20,9 @@ from oomdoctor.report.wording.wording import Wording
 ROOT = Path(__file__).parents[2]
 TUTORIALS = ("first-diagnosis", "make-it-fit", "preflight-in-ci", "fleet-in-an-afternoon")
 GUIDES = (
-    "commands",
-    "snapshots",
-    "series",
-    "redaction",
-    "evidence-folder",
-    "triage",
-    "triage-at-scale",
-    "integrations",
-    "agents",
-    "library",
-    "forms",
-)
+    "commands", "snapshots", "series", "redaction", "evidence-folder", "triage", "triage-at-scale", "integrations", "agents", "library",
+    "pytest", "callbacks", "forms",
+)  # fmt: skip
 HOW_WE_KNOW = ("accuracy", "benchmark", "performance", "evidence-causes", "defaults", "architecture")
 Pages = dict[str, str]
 Section = tuple[str, list[tuple[str, str]]]

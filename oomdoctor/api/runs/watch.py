@@ -1,9 +1,7 @@
-"""Watch this process from inside: as a block, by the callbacks of a trainer, in a notebook."""
+"""Watch this process from inside: as a block, or in a notebook."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from typing import Any
 
 from oomdoctor import __version__
@@ -11,8 +9,6 @@ from oomdoctor.record.here import ProcessWatch
 
 _NOTEBOOKS: list[ProcessWatch] = []
 """That of this process; loading the extension again changes nothing."""
-_LIGHTNING = ("lightning.pytorch", "pytorch_lightning")
-"""Whose Trainer takes nothing but its own class of callbacks (trainer/connectors/callback_connector.py), where they are loaded."""
 
 
 def watch(out: str | None = None, *, level: int = 1) -> ProcessWatch:
@@ -28,67 +24,6 @@ def watch(out: str | None = None, *, level: int = 1) -> ProcessWatch:
     True
     """
     return ProcessWatch(out, level, __version__)
-
-
-def memory_callback(out: str | None = None, *, level: int = 1) -> MemoryCallback:
-    """Return a callback for transformers' or Lightning's Trainer that tells steps and phases, and records like `watch`.
-
-    >>> import os, tempfile
-    >>> from oomdoctor.api.runs.watch import memory_callback
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     callback = memory_callback(place, level=0)  # Trainer(..., callbacks=[callback])
-    ...     callback.watched.stop()
-    >>> callback.watched.folder == os.path.abspath(place)
-    True
-    """
-    loaded = (getattr(sys.modules.get(name), "Callback", None) for name in _LIGHTNING)
-    bases = tuple(base for base in loaded if base is not None)
-    kind = type(MemoryCallback.__name__, (MemoryCallback, *bases), {}) if bases else MemoryCallback
-    out_: MemoryCallback = kind(ProcessWatch(out, level, __version__))
-    return out_
-
-
-def _hook(phase: str) -> Callable[..., None]:
-    """Return a hook at which a phase begins. What trainers pass holds the number of steps, in the state or in the trainer itself."""
-
-    def enter(self: MemoryCallback, *given: Any, **_: Any) -> None:
-        self.watched.phase(phase)
-        steps = (getattr(thing, "global_step", None) for thing in given)
-        step = next((step for step in steps if isinstance(step, int)), None)
-        if step is not None:
-            self.watched.step(step)
-
-    return enter
-
-
-class MemoryCallback:
-    """Tells a recorder what a trainer does. Neither library is imported: hooks are called by their names, and all others do nothing."""
-
-    state_key = "oomdoctor.MemoryCallback"
-
-    def __init__(self, watched: ProcessWatch) -> None:
-        self.watched = watched
-        watched.start()
-
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        """Return a hook that does nothing, for all that trainers have and no phase follows from."""
-        if name.startswith("on_"):
-            return _nothing
-        raise AttributeError(name)
-
-    # transformers/trainer_callback.py
-    on_step_begin = _hook("training")
-    on_prediction_step = _hook("evaluation")
-    # lightning/pytorch/callbacks/callback.py
-    on_train_batch_start = _hook("training")
-    on_validation_start = _hook("evaluation")
-    on_test_start = _hook("evaluation")
-    on_predict_start = _hook("inference")
-    on_save_checkpoint = _hook("checkpoint-save")
-
-
-def _nothing(*_: Any, **named: Any) -> None:
-    """Do nothing, whatever a trainer passes."""
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -15,6 +15,7 @@ from .counts import CounterRing
 from .devices import Accelerator, number, record_of
 from .failures import RefusedRequests, describe, is_memory_failure, jax_stats, mps_stats
 from .guard import GAPS, guarded, note
+from .phases import Counts, PhasePeaks
 
 _EVERY = 1.0
 """Seconds between two samples."""
@@ -38,6 +39,7 @@ class ProcessRecorder:
         self.pid = os.getpid()
         self.files = place.RankFiles(self.folder, self.most)
         self.requests = RefusedRequests(self.files)
+        self.phases = PhasePeaks(self.files, self._allocated)
         self.backend: str | None = None
         self.device: int | None = None
         self._gaps = -1
@@ -107,6 +109,21 @@ class ProcessRecorder:
         else:
             register(self._stepped)
 
+    def enter(self, phase: str | None) -> None:
+        """Begin a phase that the program tells; None is none of them."""
+        if phase != self.phase:
+            self.phases.enter(phase, self.step)
+            self.phase = phase
+
+    def _allocated(self) -> Counts:
+        """Return what is allocated on each device that is used, and the peak."""
+        return {
+            "%s:%d" % (accelerator.name, device): (number(stats, "allocated_bytes", "current"), number(stats, "allocated_bytes", "peak"))
+            for accelerator in self.accelerators
+            if accelerator.is_used()
+            for device, stats in accelerator.used()
+        }
+
     def _stepped(self, *_: Any) -> None:
         self.step = (self.step or 0) + 1
 
@@ -121,7 +138,13 @@ class ProcessRecorder:
         stop = self._stop
         while not stop.wait(_EVERY) and self.pid == os.getpid():
             self.sample()
+            self._look_at_phase()
             self.say_hello()
+
+    def _look_at_phase(self) -> None:
+        """Count what the phase that runs holds, and write what is known of all."""
+        self.phases.look(self.step)
+        self.phases.write()
 
     @guarded("counters")
     def sample(self) -> None:
@@ -144,6 +167,7 @@ class ProcessRecorder:
         stats = guarded("counters")(accelerator.stats)(device) or {}
         self.requests.add({**figures, "stats": stats, "step": self.step, "phase": self.phase}, accelerator)
         self.sample()
+        self._look_at_phase()
         self.say_hello()
 
     @guarded("an exception")
@@ -155,6 +179,7 @@ class ProcessRecorder:
         if is_memory_failure(value):
             self._died_without_memory(trace)
         self.sample()
+        self._look_at_phase()
         self.say_hello()
 
     def _died_without_memory(self, trace: Any) -> None:
@@ -179,6 +204,8 @@ class ProcessRecorder:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(1.0)
         self.sample()
+        self.phases.enter(None, self.step)
+        self.phases.write()
         self.say_hello()
         self.files.write_json("end.json", {"time": time.time(), "ooms": self.requests.count, "steps": self.step})
 

@@ -16,6 +16,8 @@ _FELL = 0.01
 _ROOM = 0.2
 """A host that had this share left at its worst moment was not short of memory."""
 _SHAPES = {"growth": "watched-memory-grew", "staircase": "watched-memory-in-steps", "flat": "watched-memory-level"}
+PHASES = ("model-load", "training", "evaluation", "inference", "generation", "checkpoint-save", "checkpoint-load")
+"""Phases that a program may tell and that count; other names are its own."""
 _LARGEST = 1 << 60
 _LONG = 10.0
 """Seconds: what grows for less is being loaded."""
@@ -79,6 +81,14 @@ def _after_the_start(rows: list[_Row]) -> list[_Row]:
     highest = max((row[1] for row in rows), default=0)
     fell = next((at for at in range(1, len(rows)) if rows[at - 1][1] - rows[at][1] > _FELL * highest), None)
     return rows if fell is None else rows[fell:]
+
+
+def phase_events(see: Observer, rank: RankEvidence) -> Iterator[Event]:
+    """Yield in which of several phases that the program told most was allocated, where the counters show it."""
+    peaks = [(phase.peak, phase.name) for phase in rank.phases if phase.peak is not None and phase.name in PHASES]
+    if peaks and len(rank.phases) > 1:
+        most, name = max(peaks)
+        yield see.event("watched-phase-peak", {"rank": rank.rank, "peak_phase": name, "peak_phase_bytes": most})
 
 
 def host_events(see: Observer, samples: Sequence[Sample], run: RunRecord) -> Iterator[Event]:

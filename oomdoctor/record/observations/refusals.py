@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from oomdoctor.case.event import Event, Value
 from oomdoctor.parse.observer import Observer
 from oomdoctor.record.evidence import CardSample, RefusedRequest, RunRecord, Sample
+from oomdoctor.record.observations.over_time import PHASES
 from oomdoctor.record.read_folder import RankEvidence, RunEvidence
 
 _WENT_ON = 30.0
@@ -56,7 +59,7 @@ def refusal_events(see: Observer, evidence: RunEvidence, rank: RankEvidence, ref
             "free_bytes": refused.free_bytes,
             "failed_step": refused.step,
         }
-        yield see.event("watched-refusal", {**held, **request})
+        yield replace(see.event("watched-refusal", {**held, **request}), phase=refused.phase if refused.phase in PHASES else None)
     if refused.gradients is not None:
         yield see.event("watched-gradients" if refused.gradients else "watched-no-gradients", {"rank": rank.rank})
 

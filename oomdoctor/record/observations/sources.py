@@ -11,7 +11,7 @@ from oomdoctor.parse.observer import ObservedFile, Observer
 from oomdoctor.record.evidence import RUN
 from oomdoctor.record.evidence_place import RANKS
 from oomdoctor.record.observations.endings import ending_events, kernel_lines
-from oomdoctor.record.observations.over_time import card_events, host_events
+from oomdoctor.record.observations.over_time import card_events, host_events, phase_events
 from oomdoctor.record.observations.refusals import first_rank_events, is_of_something_else, refusal_events, traceback_of
 from oomdoctor.record.read_folder import RankEvidence, RunEvidence, size_of
 
@@ -25,6 +25,7 @@ def _parts(evidence: RunEvidence, see: Observer) -> Iterator[ObservedFile]:
     for rank in sorted(evidence.ranks, key=_first_failure):
         key = f"{RANKS}/{'' if rank.rank is None else f'rank-{rank.rank}.'}pid-{rank.pid}"
         yield _part(evidence, f"{key}.ring", card_events(see, rank))
+        yield _part(evidence, f"{key}.phases.json", phase_events(see, rank))
         if rank.exception is not None:
             exception = rank.exception
             text = exception.traceback or f"{exception.type}: {exception.text}"
