@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -39,7 +40,8 @@ class TaggedLine(Struct, frozen=True):
         return (tag for tag in self.of(concepts) if self.words[tag.first].start >= start and self.words[tag.end - 1].end <= end)
 
 
+@lru_cache(maxsize=256)
 def tagged(text: str, tree: LexiconNode) -> TaggedLine:
-    """Return a line with what its words mean."""
+    """Return a line with what its words mean. Several readers ask for the same line one after the other."""
     words = split_words(text)
     return TaggedLine(text, words, find_tags(tree, words))

@@ -33,8 +33,8 @@ class LexiconFile(Record, frozen=True, kw_only=True):
     concepts: list[ConceptRecord]
 
 
-class LexiconNode(Struct, array_like=True, omit_defaults=True):
-    """What may follow the words that lead here, and what those words mean."""
+class LexiconNode(Struct, array_like=True, omit_defaults=True, eq=False):
+    """What may follow the words that lead here, and what those words mean. A node is equal to itself only, so that what it led to can be kept."""
 
     concepts: list[str] = []
     words: dict[str, LexiconNode] = {}
