@@ -26,6 +26,10 @@ class TaggedLine(Struct, frozen=True):
         """Yield the tags of some concepts in their order."""
         return (tag for tag in self.tags if tag.concept in concepts)
 
+    def starting(self, prefix: str) -> Iterator[Tag]:
+        """Yield the tags of the concepts whose names begin alike, in their order."""
+        return (tag for tag in self.tags if tag.concept.startswith(prefix))
+
     def span(self, tag: Tag) -> tuple[int, int]:
         """Return where the words of a tag begin and end."""
         return self.words[tag.first].start, self.words[tag.end - 1].end

@@ -164,7 +164,7 @@ def _read(text: str, start: int, end: int, tree: LexiconNode, is_end: bool) -> S
         sentence = _Sentence(refusal, line, above, after)
         if _REMARK.search(sentence.head) or (_TORCH.search(sentence.head) and not _is_last_word(sentence)):
             continue  # PyTorch's own message has a reader of its own
-        fields = figures_of(_with_figures(text, start, end))
+        fields = figures_of(_with_figures(text, start, end), tree)
         whose = refusal.whose or whose_memory(above, tree) or "host"
         weight = _weight(sentence, fields, tree, is_end) if whose != "chip" else None
         if weight is None or (whose == "shared" and weight != "stated"):
