@@ -42,6 +42,8 @@ def figures_of(line: str, tree: LexiconNode) -> dict[str, Value]:
         return {}
     read = tagged(line, tree)
     before = list(_words_before(read))
+    named = [read.span(tag) for tag in before if tag.concept == _BEFORE + _ANOTHER]
+    figures = [figure for figure in figures if not any(first < figure.start() < last for first, last in named)]
     fields: dict[str, Value] = {}
     others: list[dict[str, int]] = []
     at = 0

@@ -130,7 +130,7 @@ def _holds(form: _Form, chain: Sequence[Tag], line: TaggedLine, within: tuple[in
     start, end = line.span(chain[0])[0], line.span(chain[-1])[1]
     if end > within[1] or any(line.of(("other-resource",))) or any(line.within(("other-thing",), start, end)):
         return False
-    if _NAMED_ERROR.search(line.text, start, end):
+    if _NAMED_ERROR.search(line.text, start, end) or (form.name == "refused" and any(line.within(("succeeds",), end, within[1]))):
         return False
     if form.name == "lack" and len(chain) > 1 and re.search(_BETWEEN, line.text[line.span(chain[0])[1] : line.span(chain[1])[0]]):
         return False

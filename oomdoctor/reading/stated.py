@@ -50,7 +50,7 @@ _RAISED = re.compile(r"panicked at|TT_FATAL|(?i:fatal error)|[Ee]rror terminatio
 """What makes the lines below it the text of an error."""
 _ENDS = re.compile(r"(?i)\b(?:abort(?:ed|ing)?|core dumped|traceback|exiting|terminat(?:ed|ing)|giving up|shutting down|stopp(?:ed|ing))\b")
 """What marks an error behind its sentence, on its line or the next."""
-_GPU = re.compile(r"(?i)\b(?:device|gpu|cuda|npu|xpu|hpu|rocm|nd)[ :#\[(]{0,2}(\d{1,3})\b(?!\.\d| ?[KMGT]i?B)")
+_GPU = re.compile(r"(?i)(?<![A-Za-z0-9_])(?:device|gpu|cuda|npu|xpu|hpu|rocm|nd)[ :#\[(]{0,2}(\d{1,3})(?![A-Za-z0-9_]|\.\d| ?[KMGT]i?B)")
 _LONGEST = 700
 _TORCH = re.compile(r"\b(?:CUDA|HIP|XPU|NPU|MPS backend) $")
 _TEMPLATE = re.compile(r"\{[A-Za-z_][\w.]{0,40}(?:[\[(!}]|:[.<>\d])|%[dszu]\b|%\.\d[fg]|\$\{")
@@ -162,7 +162,7 @@ def _read(text: str, start: int, end: int, tree: LexiconNode, is_end: bool) -> S
     by_weight: dict[Weight, StatedRefusal] = {}
     for refusal in find_refusals(line, tree):
         sentence = _Sentence(refusal, line, above, after)
-        if _REMARK.search(sentence.head) or (_TORCH.search(sentence.head) and not _is_last_word(sentence)):
+        if _REMARK.search(sentence.head) or (_is_of_torch(sentence) and not _is_last_word(sentence)):
             continue  # PyTorch's own message has a reader of its own
         fields = figures_of(_with_figures(text, start, end), tree)
         whose = refusal.whose or whose_memory(above, tree) or "host"
@@ -173,6 +173,10 @@ def _read(text: str, start: int, end: int, tree: LexiconNode, is_end: bool) -> S
         known = {**fields, "gpu_index": int(device[1])} if device else fields
         by_weight.setdefault(weight, StatedRefusal(start + refusal.start, start + refusal.end, whose, weight, known))
     return by_weight.get("stated") or by_weight.get("warned") or by_weight.get("named")
+
+
+def _is_of_torch(sentence: _Sentence) -> bool:
+    return _BARE_WORDS.match(sentence.phrase) is not None and _TORCH.search(sentence.head) is not None
 
 
 def _weight(sentence: _Sentence, fields: dict[str, Value], tree: LexiconNode, is_end: bool) -> Weight | None:
