@@ -77,7 +77,7 @@ def _sizes(line: str) -> list[re.Match[str]]:
 
 def _words_before(read: TaggedLine) -> Iterator[Tag]:
     """Yield what gives a role to a size behind it, without what lies in a longer phrase or belongs to a word that takes the next ones."""
-    taking = [tag for tag in read.of(("takes-the-next",))]
+    taking = list(read.of(("takes-the-next",)))
     end = 0
     for tag in sorted(read.starting(_BEFORE), key=lambda tag: (tag.first, -tag.end)):
         if tag.first >= end and not any(_takes(read, other, tag) for other in taking):

@@ -13,7 +13,7 @@ from typing import Literal
 from msgspec import Struct
 
 from oomdoctor.case.event import Value
-from oomdoctor.knowledge.records.lexicon import LexiconNode
+from oomdoctor.knowledge.records.lexicon import Lexicon
 from oomdoctor.reading.figures import figures_of, is_shown
 from oomdoctor.reading.lexicon import rarest_words
 from oomdoctor.reading.mood import says_it_goes_on, states
@@ -126,7 +126,7 @@ class StatedRefusal(Struct, frozen=True):
 class RefusalReader:
     """Reads refusals by the words of one lexicon."""
 
-    def __init__(self, tree: LexiconNode) -> None:
+    def __init__(self, tree: Lexicon) -> None:
         self._tree = tree
         words = sorted(rarest_words(tree, _REFUSING), key=lambda word: (-len(word), word))
         self._signs = re.compile("|".join([*map(re.escape, words), _COMPARED]))
@@ -154,7 +154,7 @@ class RefusalReader:
         return [(start, end) for start, end in sorted(lines.items()) if self._signs.search(small, start, end)]
 
 
-def _read(text: str, start: int, end: int, tree: LexiconNode, is_end: bool) -> StatedRefusal | None:
+def _read(text: str, start: int, end: int, tree: Lexicon, is_end: bool) -> StatedRefusal | None:
     line = text[start:end]
     if _TEMPLATE.search(line):
         return None
@@ -179,7 +179,7 @@ def _is_of_torch(sentence: _Sentence) -> bool:
     return _BARE_WORDS.match(sentence.phrase) is not None and _TORCH.search(sentence.head) is not None
 
 
-def _weight(sentence: _Sentence, fields: dict[str, Value], tree: LexiconNode, is_end: bool) -> Weight | None:
+def _weight(sentence: _Sentence, fields: dict[str, Value], tree: Lexicon, is_end: bool) -> Weight | None:
     """Return how surely a refusal is told of this run: the one table of that. None where it is only mentioned."""
     refusal, shown = sentence.refusal, is_shown(fields)
     sized = refusal.form in ("lack", "refused") and "requested_bytes" in fields

@@ -42,9 +42,7 @@ def test_a_chinese_wording_keeps_its_figures(text: str) -> None:
 
 
 def test_a_chinese_wording_names_other_processes() -> None:
-    (fields,) = read(
-        "CUDA 内存不足。尝试分配 2.00 GiB。进程 7120 正在使用 3.00 GiB 的内存。此进程占用了 20.00 GiB。"
-    )
+    (fields,) = read("CUDA 内存不足。尝试分配 2.00 GiB。进程 7120 正在使用 3.00 GiB 的内存。此进程占用了 20.00 GiB。")
     assert fields["other_processes"] == ({"pid": 7120, "used_bytes": 3 * GIB},) and fields["process_bytes"] == 20 * GIB
 
 
