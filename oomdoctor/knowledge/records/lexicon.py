@@ -61,7 +61,10 @@ class GrammarFile(Record, frozen=True, kw_only=True):
 
 
 class LexiconNode(Struct, array_like=True, omit_defaults=True, eq=False):
-    """What may follow the words that lead here, and what those words mean. A node is equal to itself only, so that what it led to can be kept."""
+    """What may follow the words that lead here, and what those words mean.
+
+    A node is equal to itself only, so that what it led to can be kept.
+    """
 
     concepts: list[str] = []
     words: dict[str, LexiconNode] = {}
