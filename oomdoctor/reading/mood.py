@@ -27,7 +27,7 @@ _LISTED = (
 _ARGUMENT = r"^\s{0,12}(?:\$ )?[a-z][\w.-]{1,20}(?: -{1,2}[\w-]{1,30}){0,6} [\"'][^\"'\n]{0,200}$|(?<![\w.])[a-z_][\w.]{0,40}\((?:\w{1,30},\s?)?[rbfu]?[\"'][^\"'\n]{0,200}$|\S\s{1,4}#\s[^#\"'\n]{0,80}$"
 """Before the words: the text that a call in source code prints, or the sign of a comment behind a setting."""
 _CODE = (
-    r"\s{0,40}(?:(?:-{1,4}> ?)?\d{1,6}\s{1,40})?(?:[+-]\s{0,40})?(?:except|raise|return(?! (?:code|value|status))|if|elif|assert|throw|catch|print|printf|echo|def|self\.|logg?(?:er|ing)?\.\w+|warnings?\.warn)\b[^\n]{0,200}[(\[\"'`:{]"
+    r"\s{0,40}(?:(?:-{1,4}> ?)?\d{1,6}\s{1,40})?(?:[+-]\s{0,40})?(?:except|raise|with pytest\.raises|return(?! (?:code|value|status))|if|elif|assert|throw|catch|print|printf|echo|def|self\.|logg?(?:er|ing)?\.\w+|warnings?\.warn)\b[^\n]{0,200}[(\[\"'`:{]"
     r"|\s{0,40}(?:#(?!#)|//|/\*|\*\s|<!--)|\s{0,40}\w{3,60}\s{0,4}=\s{0,4}(?:0x)?[\da-fA-F]{1,10},|\s{0,40}[\w.]{1,60} = (?:[rbf]{0,2}[\"']|[(\[{])"
 )
 """Source code, also with the numbers that a notebook puts before its lines."""
@@ -57,6 +57,7 @@ def is_stated(line: TaggedLine, start: int, end: int) -> bool:
         or _is_supposed(line, first, start)
         or _is_counted(line, end)
         or _is_followed(line, end)
+        or (text[:start].endswith("/") and text[end:].startswith("/"))  # one of several cases
         or _is_written(line)
         or re.match(_LISTED, text) is not None
         or re.search(_ARGUMENT, text[:start]) is not None

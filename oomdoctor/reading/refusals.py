@@ -49,11 +49,13 @@ class MemoryRefusal(Struct, frozen=True):
 def find_refusals(text: str, tree: Lexicon) -> Iterator[MemoryRefusal]:
     """Yield what a line says of memory that was refused, for each sentence the first form that fits."""
     line = tagged(text, tree)
+    present = {tag.concept for tag in line.tags}
+    if "other-resource" in present:
+        return
     last = -1
     compared = re.search(_COMPARED, text)
-    if compared is not None and any(line.of(MEMORY)) and not any(line.of(("other-resource",))):
+    if compared is not None and not present.isdisjoint(MEMORY):
         yield MemoryRefusal("short", *compared.span(), whose_memory(text, tree))
-    present = {tag.concept for tag in line.tags}
     for form in tree.forms:
         if not all(map(present.intersection, form.sequence)):
             continue
@@ -101,7 +103,7 @@ def _chains(form: RefusalForm, line: TaggedLine) -> Iterator[Sequence[Tag]]:
 def _holds(form: RefusalForm, chain: Sequence[Tag], line: TaggedLine, within: tuple[int, int]) -> bool:
     """Return whether the words of a form speak of memory and stand in one clause."""
     start, end = line.span(chain[0])[0], line.span(chain[-1])[1]
-    if end > within[1] or any(line.of(("other-resource",))) or any(line.within(("other-thing",), start, end)):
+    if end > within[1] or any(line.within(("other-thing",), start, end)):
         return False
     if _NAMED_ERROR.search(line.text, start, end) or (form.id == "refused" and any(line.within(("succeeds",), end, within[1]))):
         return False

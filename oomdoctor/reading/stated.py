@@ -156,11 +156,12 @@ class RefusalReader:
 
 def _read(text: str, start: int, end: int, tree: Lexicon, is_end: bool) -> StatedRefusal | None:
     line = text[start:end]
-    if _TEMPLATE.search(line):
+    refusals = list(find_refusals(line, tree))
+    if not refusals or _TEMPLATE.search(line):
         return None
     above, after = _lines_before(text, start), _lines_after(text, end)
     by_weight: dict[Weight, StatedRefusal] = {}
-    for refusal in find_refusals(line, tree):
+    for refusal in refusals:
         sentence = _Sentence(refusal, line, above, after)
         if _REMARK.search(sentence.head) or (_is_of_torch(sentence) and not _is_last_word(sentence)):
             continue  # PyTorch's own message has a reader of its own
