@@ -29,6 +29,7 @@ _JOINED = r"[\s:=~(]{0,4}"
 _TAKEN = 4
 """So many words belong to one that takes the next ones."""
 _MOST = 8
+_LONGEST_PID = 9
 _LONG = 7
 """A number without a unit is a size beside others that have one if it has so many digits."""
 _REACH, _NEAR = 60, 18
@@ -60,10 +61,15 @@ def figures_of(line: str, tree: LexiconNode) -> dict[str, Value]:
         if size is None or role is None:
             continue
         if role == _ANOTHER and tag is not None:
-            others.append({"pid": int(read.words[tag.end - 1].text), "used_bytes": size})
+            others += [{"pid": pid, "used_bytes": size} for pid in _whole_numbers(read, tag)]
         if role not in _NAMELESS:
             fields.setdefault(f"{role}_bytes", size)
     return {**fields, "other_processes": tuple(others)} if others else fields
+
+
+def _whole_numbers(read: TaggedLine, tag: Tag) -> list[int]:
+    words = (read.words[at].text for at in range(tag.first, tag.end))
+    return [int(word) for word in words if word.isascii() and word.isdigit() and len(word) <= _LONGEST_PID]
 
 
 def _sizes(line: str) -> list[re.Match[str]]:

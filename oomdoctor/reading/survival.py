@@ -45,9 +45,7 @@ def was_handled(told: str, after: bytes, tree: LexiconNode) -> bool:
         if says_it_goes_on(told, tree)
         else next((number for number, text in enumerate(texts[:_AROUND]) if says_it_goes_on(text, tree)), None)
     )
-    return announced is not None and any(
-        _is_at_work(text, tree) or _says_it_ended_well(text, tree) for text in texts[announced + 1 :]
-    )
+    return announced is not None and any(_is_at_work(text, tree) or _says_it_ended_well(text, tree) for text in texts[announced + 1 :])
 
 
 def outlived(error: str, after: bytes, tree: LexiconNode) -> bool:

@@ -46,6 +46,14 @@ def test_a_chinese_wording_names_other_processes() -> None:
     assert fields["other_processes"] == ({"pid": 7120, "used_bytes": 3 * GIB},) and fields["process_bytes"] == 20 * GIB
 
 
+@pytest.mark.parametrize(("line", "processes"), [
+    pytest.param("Process 7120 has 3.00 GiB memory in use", ({"pid": 7120, "used_bytes": 3 * GIB},), id="a number between two words"),
+    pytest.param("Process 7,120 has 3.00 GiB memory in use", (), id="a number that names no process"),
+])  # fmt: skip
+def test_another_process_has_its_number_and_its_size(line: str, processes: tuple[dict[str, int], ...]) -> None:
+    assert figures_of(line, load_pack().lexicon).get("other_processes", ()) == processes
+
+
 @pytest.mark.parametrize("text", [
     pytest.param("遇到 CUDA 内存不足，请把批大小减半。", id="advice"),
     pytest.param("已在 GPU 0 上分配 2.00 GiB 内存。", id="nothing failed"),
