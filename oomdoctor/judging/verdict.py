@@ -114,7 +114,7 @@ class LogProgress:
         """Return whether the log says at its end that all went well, and tells of no failure behind this one."""
         place = event.place
         later = any(other.place.source == place.source and other.place.offset > place.offset for other in self._told)
-        return not later and ended_well(self._after(event))
+        return not later and ended_well(self._after(event), self._tree)
 
     def _after(self, event: Event) -> bytes:
         read = self._reads[event.place.source]

@@ -24,7 +24,7 @@ from oomdoctor.knowledge.records.fix import FixRecord
 from oomdoctor.knowledge.records.form import FormRecord, SheetRecord
 from oomdoctor.knowledge.records.framework import FrameworkRecord, FromKey
 from oomdoctor.knowledge.records.layout import LayoutFile
-from oomdoctor.knowledge.records.lexicon import ConceptRecord, LexiconFile
+from oomdoctor.knowledge.records.lexicon import ConceptRecord, GrammarFile, LexiconFile, RefusalForm
 from oomdoctor.knowledge.records.log_setting import LogSettingRecord
 from oomdoctor.knowledge.records.problem import CauseFile, ProblemRecord
 from oomdoctor.knowledge.records.request import OperationFile, RequestFile
@@ -139,6 +139,7 @@ def _read_folder(root: Path, known: Mapping[str, WrittenCondition]) -> RuleSet:
         exports=tuple(lying.exports),
         topics=load_file(told, TopicFile).topics if lexists(told := root / "topics.yaml") else {},
         concepts=tuple(_concepts(root / "lexicon")),
+        grammar=tuple(_grammar(load_file(forms, GrammarFile))) if lexists(forms := root / "grammar.yaml") else (),
         conditions=named,
         root=str(root),
     )
@@ -168,6 +169,15 @@ def _concepts(folder: Path) -> Iterator[tuple[str, ConceptRecord]]:
             yield file.path, concept
 
 
+def _grammar(file: GrammarFile) -> Iterator[RefusalForm]:
+    """Yield the forms of refusals with the concepts of their groups."""
+
+    def named(names: list[str]) -> list[str]:
+        return [concept for name in names for concept in file.groups.get(name, [name])]
+
+    return (replace(form, sequence=[named(place) for place in form.sequence], beside=named(form.beside)) for form in file.forms)
+
+
 def _laid_over(rules: RuleSet, over: RuleSet) -> RuleSet:
     """Return two sets of rules as one; of two with the same id the second counts."""
 
@@ -185,6 +195,7 @@ def _laid_over(rules: RuleSet, over: RuleSet) -> RuleSet:
         **{name: merged(name, lambda item: str(item.id)) for name in _BY_ID},
         topics={**rules.topics, **over.topics},
         concepts=(*rules.concepts, *over.concepts),
+        grammar=(*rules.grammar, *over.grammar),
         conditions=over.conditions,
     )
 

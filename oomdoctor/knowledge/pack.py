@@ -26,7 +26,7 @@ from oomdoctor.knowledge.records.bug import ProgramBug
 from oomdoctor.knowledge.records.evidence import ComputationCore, EvidenceCore
 from oomdoctor.knowledge.records.fix import FixRecord, NotThisRecord
 from oomdoctor.knowledge.records.framework import FRAMEWORKS, FrameworkCore, FrameworkRecord
-from oomdoctor.knowledge.records.lexicon import LexiconNode
+from oomdoctor.knowledge.records.lexicon import Lexicon
 from oomdoctor.knowledge.records.problem import ProblemCore, ProblemRecord
 from oomdoctor.knowledge.records.request import RequestCore
 from oomdoctor.knowledge.records.signature import SignatureCore, SignatureRecord
@@ -142,9 +142,9 @@ class Pack:
         return decode(self._line(self._head.shown_bugs), type=list[ProgramBug])
 
     @functools.cached_property
-    def lexicon(self) -> LexiconNode:
-        """Return what words mean, as a tree of the words of phrases."""
-        return decode(self._line(self._head.lexicon), type=LexiconNode)
+    def lexicon(self) -> Lexicon:
+        """Return what words mean, as a tree of the words of phrases, and how they follow each other."""
+        return decode(self._line(self._head.lexicon), type=Lexicon)
 
     @property
     def version(self) -> str:

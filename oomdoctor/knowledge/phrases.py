@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from oomdoctor.knowledge.records.lexicon import ConceptRecord, LexiconNode
+from oomdoctor.knowledge.records.lexicon import ConceptRecord, Lexicon, LexiconNode, RefusalForm
 from oomdoctor.knowledge.word_split import NUMBER, split_words
 
 MOST_CHOICES = 400
@@ -39,9 +39,9 @@ def spelt_out(phrase: str) -> Iterator[str]:
         yield from spelt_out(f"{phrase[: choice.start()]}{chosen}{phrase[choice.end() :]}")
 
 
-def lexicon_tree(concepts: Iterable[ConceptRecord]) -> LexiconNode:
+def lexicon_tree(concepts: Iterable[ConceptRecord], forms: Iterable[RefusalForm] = ()) -> Lexicon:
     """Return the tree of all phrases of all languages."""
-    root = LexiconNode()
+    root = Lexicon([], {}, {}, list(forms))
     for concept in concepts:
         for phrase in (phrase for entries in concept.words.values() for entry in entries for phrase in spelt_out(entry)):
             _grow(root, phrase, concept.id)

@@ -104,6 +104,10 @@ def wrong_references(rules: RuleSet) -> Iterator[Wrong]:
             yield from _within(path, bug.id, _bug(bug, names))
     for path, request in rules.requests:
         yield from _within(path, request.id, _request(request, names))
+    concepts = {concept.id for _, concept in rules.concepts}
+    for sentence in rules.grammar:
+        named = (name for place in (*sentence.sequence, sentence.beside) for name in place)
+        yield from _within(str(Path(rules.root) / "grammar.yaml"), sentence.id, (_unknown("concept", name, concepts) for name in named))
     for path, form in rules.forms:
         yield from _within(path, form.id, _form(form, names))
     for path, sheet in rules.sheets:

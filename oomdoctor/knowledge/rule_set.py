@@ -15,7 +15,7 @@ from oomdoctor.knowledge.records.fix import FixRecord
 from oomdoctor.knowledge.records.form import FormRecord, SheetRecord
 from oomdoctor.knowledge.records.framework import FrameworkRecord
 from oomdoctor.knowledge.records.layout import ExportRecord, LayoutRecord
-from oomdoctor.knowledge.records.lexicon import ConceptRecord
+from oomdoctor.knowledge.records.lexicon import ConceptRecord, RefusalForm
 from oomdoctor.knowledge.records.problem import CauseRecord, ProblemRecord
 from oomdoctor.knowledge.records.request import OperationRecord, QuantityRecord, RequestRecord
 from oomdoctor.knowledge.records.server import ServerRecord
@@ -61,6 +61,8 @@ class RuleSet(Struct, frozen=True):
     """What signatures can tell, each with what it means."""
     concepts: tuple[tuple[str, ConceptRecord], ...] = ()
     """What words mean; one concept may have words in several files."""
+    grammar: tuple[RefusalForm, ...] = ()
+    """How words follow each other where memory was refused; what they name are concepts."""
     conditions: Mapping[str, WrittenCondition] = {}
     """The conditions that have names, plain."""
     root: str = ""

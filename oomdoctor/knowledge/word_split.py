@@ -22,7 +22,7 @@ NUMBER = "#"
 _APOSTROPHES = str.maketrans("’`", "''")
 
 
-class LineWord(Struct, frozen=True):
+class LineWord(Struct, frozen=True, gc=False):
     """One word in small letters, and where it stands."""
 
     text: str

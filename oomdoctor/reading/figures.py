@@ -1,82 +1,142 @@
-"""The sizes of a sentence, by the words beside them: what was asked for, what was free, what the limit is."""
+"""The sizes of a sentence, by the words beside them: what was asked for, what was free, what the limit is.
+
+Which word gives which role stands in rules/lexicon/figures.yaml; a word right behind a size outranks the last one before it.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
 from oomdoctor.case.event import Value
+from oomdoctor.knowledge.records.lexicon import LexiconNode
+from oomdoctor.reading.lexicon import Tag
+from oomdoctor.reading.lines import TaggedLine, tagged
 from oomdoctor.units import parse_size
 
-_UNIT = r"(?:[KMGT]i?[Bb]|[kmgt]b|bytes?|(?-i:B))\b|[KMGT](?=[\s,;.)\]/]|$)"
-_SIZE = re.compile(rf"(?<![\w.])~?(?P<size>\d[\d,]{{0,24}}(?:\.\d{{1,6}})?\s?(?:{_UNIT}))")
+_NO_LETTER = r"(?![A-Za-z0-9_])"
+_UNIT = rf"(?:[KMGT]i?[Bb]|[kmgt]b|bytes?|B){_NO_LETTER}|[KMGT](?=[\s,;.)\]/]|$)|字节"
+_SIZE = re.compile(rf"(?<![A-Za-z0-9_.])~?(?P<size>\d[\d,]{{0,24}}(?:\.\d{{1,6}})?\s?(?:{_UNIT}))")
 _BARE = re.compile(r"(?<![\w.])(?P<size>\d{4,20})(?![\w.:]\w|\s?tokens?\b)")
-_BESIDE = re.compile(
-    r"\s?(?:[)\]]|\([^()\n]{0,40}\))?\s?(?:is |was |are |were |already |of \w{1,12} memory |of memory |VRAM |GPU RAM |peak )?"
-    r"(?P<role>requested|required|needed|wanted|peak|available|free|left|remaining|in use|used|allocated|total|budget|limit|ceiling|cap|exceed\w{0,3}|would exceed|(?:larger|greater) than)\b",
-    re.IGNORECASE,
-)
-_BEFORE = re.compile(
-    r"(?P<largest_free_block>largest (?:contiguous )?free (?:block|chunk|region)\b)|(?P<ignored>largest\b[^,;\n]{0,20}|block size|alignment|align\b|missing|reserv\w{1,4} for)"
-    r"|(?P<limit>(?:exceed\w{0,3}|beyond|(?:larger|greater|more|higher) than)(?: \S{1,20}){0,4}?|max(?:imum)?\b(?:[ _]\w{1,12}){0,4}|limit|ceiling|budget|\bcap\b|threshold|allowed)"
-    r"|(?P<total>bank size|pool size|capacity|total)"
-    r"|(?P<free>available|free|left|remaining|only|have|has)"
-    r"|(?P<used>current|in use|used|occupied|usage|memory(?= \d))"
-    r"|(?P<allocated>allocated)"
-    r"|(?P<requested>would (?:use|require|be|need)|need\w{0,3}|requir\w{1,3}|request\w{0,3}|ask\w{0,3} for|allocat(?:e|ing)|size|estimated|projected|peak|grow to|grow|by|reserve|additional|\b(?:n|len)(?==)|attempt to|memory:)",
-    re.IGNORECASE,
-)
-_ROLES = {
-    "requested": "requested", "required": "requested", "needed": "requested", "wanted": "requested", "peak": "requested",
-    "available": "free", "free": "free", "left": "free", "remaining": "free", "in use": "used", "used": "used", "allocated": "allocated", "total": "total",
-    "budget": "limit", "limit": "limit", "ceiling": "limit", "cap": "limit",
-}  # fmt: skip
-_PAIR = re.compile(r"\s?(?:/|>|vs\.?)\s?$")
+_BEHIND, _BEFORE = "behind-", "before-"
+_OVER, _USED, _ANOTHER = "over", "used", "another"
+_NAMELESS = (_OVER, _ANOTHER, "ignored")
+_ASIDE = r"\s?(?:[)\]]|\([^()\n]{0,40}\))?\s?"
+"""What may stand between a size and the word behind it."""
+_COMPARED = r"\s?(?:/|>|vs\.?)\s?(?:~?\d|available|free|limit)"
+_PAIR = r"\s?(?:/|>|vs\.?)\s?$"
+_JOINED = r"[\s:=~(]{0,4}"
+_TAKEN = 4
+"""So many words belong to one that takes the next ones."""
+_MOST = 8
+_LONGEST_PID = 9
 _LONG = 7
 """A number without a unit is a size beside others that have one if it has so many digits."""
-_NEAR = 18
+_REACH, _NEAR = 60, 18
+"""So far before a size, and before a number without a unit, a word still says what it is."""
 
 
-def figures_of(line: str) -> dict[str, Value]:
+def figures_of(line: str, tree: LexiconNode) -> dict[str, Value]:
     """Return the figures of a sentence by the words beside them."""
+    figures = _sizes(line)
+    if not figures:
+        return {}
+    read = tagged(line, tree)
+    before = list(_words_before(read))
+    named = [read.span(tag) for tag in before if tag.concept == _BEFORE + _ANOTHER]
+    figures = [figure for figure in figures if not any(first < figure.start() < last for first, last in named)]
+    fields: dict[str, Value] = {}
+    others: list[dict[str, int]] = []
+    at = 0
+    last: str | None = None
+    for figure in figures[:_MOST]:
+        start, end = figure.span()
+        tag = _last_before(read, before, max(at, start - _REACH), figure)
+        role = "limit" if last == _OVER and re.search(_PAIR, line[at:start]) else _role(read, tag, figure)
+        at, last = end, role
+        if role == _OVER:
+            # What exceeds a limit is what is used, where the sentence says so, or what was asked for.
+            role = _USED if _is_use(read, start) else "requested"
+        size = parse_size(figure["size"].replace("字节", "bytes"))
+        if size is None or role is None:
+            continue
+        if role == _ANOTHER and tag is not None:
+            others += [{"pid": pid, "used_bytes": size} for pid in _whole_numbers(read, tag)]
+        if role not in _NAMELESS:
+            fields.setdefault(f"{role}_bytes", size)
+    return {**fields, "other_processes": tuple(others)} if others else fields
+
+
+def _whole_numbers(read: TaggedLine, tag: Tag) -> list[int]:
+    words = (read.words[at].text for at in range(tag.first, tag.end))
+    return [int(word) for word in words if word.isascii() and word.isdigit() and len(word) <= _LONGEST_PID]
+
+
+def _sizes(line: str) -> list[re.Match[str]]:
+    """Return the sizes of a sentence; a bare number is one where it is long."""
     figures = list(_SIZE.finditer(line))
     least = _LONG if figures else 0
     taken = {figure.start() for figure in figures}
     figures += [figure for figure in _BARE.finditer(line) if len(figure["size"]) >= least and figure.start() not in taken]
-    figures.sort(key=re.Match.start)
-    fields: dict[str, Value] = {}
-    at = 0
-    last: str | None = None
-    for figure in figures[:8]:
-        size = parse_size(figure["size"])
-        before = line[at : figure.start()]
-        role = (
-            "limit"
-            if last == "over" and _PAIR.search(before)
-            else _role(before, line[figure.end() : figure.end() + 60], figure.re is _BARE)
-        )
-        at, last = figure.end(), role
-        if role == "over":
-            # What exceeds a limit is what is used, where the sentence says so, or what was asked for.
-            role = "used" if re.search(r"(?i)\b(?:memory|usage|current|used)\b[\s:=~(]{0,4}$", before) else "requested"
-        if size is not None and role is not None and role != "ignored":
-            fields.setdefault(f"{role}_bytes", size)
-    return fields
+    return sorted(figures, key=re.Match.start)
 
 
-def _role(before: str, after: str, bare: bool) -> str | None:
+def _words_before(read: TaggedLine) -> Iterator[Tag]:
+    """Yield what gives a role to a size behind it, without what lies in a longer phrase or belongs to a word that takes the next ones."""
+    taking = list(read.of(("takes-the-next",)))
+    end = 0
+    for tag in sorted(read.starting(_BEFORE), key=lambda tag: (tag.first, -tag.end)):
+        if tag.first >= end and not any(_takes(read, other, tag) for other in taking):
+            end = tag.end
+            yield tag
+
+
+def _takes(read: TaggedLine, taking: Tag, tag: Tag) -> bool:
+    if not taking.end <= tag.first <= taking.end + _TAKEN - 1:
+        return False
+    return re.fullmatch(r"[\w ]*", read.text[read.span(taking)[1] : read.span(tag)[0]]) is not None
+
+
+def _last_before(read: TaggedLine, before: Sequence[Tag], start: int, figure: re.Match[str]) -> Tag | None:
+    """Return the last word from `start` on that gives a size a role."""
+    end = figure.start()
+    near = [tag for tag in before if start <= read.span(tag)[0] < end]
+    if not near or (figure.re is _BARE and end - read.span(near[-1])[1] > _NEAR):
+        return None
+    return near[-1]
+
+
+def _role(read: TaggedLine, before: Tag | None, figure: re.Match[str]) -> str | None:
     """Return what a figure is: by the word behind it, else by the last one before it."""
-    beside = _BESIDE.match(after)
-    if beside is not None:
-        word = beside["role"].lower()
-        return _ROLES.get(word, "over")
-    if re.match(r"\s?(?:/|>|vs\.?)\s?(?:~?\d|available|free|limit)", after) and not bare:
-        return "over"
-    words = list(_BEFORE.finditer(before[-60:]))
-    if not words:
-        return None
-    if bare and len(before[-60:]) - words[-1].end() > _NEAR:
-        return None
-    return words[-1].lastgroup
+    behind = _behind(read, figure.end())
+    if behind is not None:
+        return behind
+    if figure.re is not _BARE and re.match(_COMPARED, read.text[figure.end() :]):
+        return _OVER
+    return None if before is None else before.concept.removeprefix(_BEFORE).replace("-", "_")
+
+
+def _behind(read: TaggedLine, end: int) -> str | None:
+    """Return the role that the word right behind a size gives it."""
+    start = end
+    for tag in read.of(("leads-to-a-role",)):
+        first, last = read.span(tag)
+        if end <= first and re.fullmatch(_ASIDE, read.text[end:first]):
+            start = max(start, last)
+    roles = [tag for tag in read.starting(_BEHIND) if _is_next(read, tag, end) or (start > end and _is_next(read, tag, start))]
+    longest = max(roles, key=lambda tag: tag.end - tag.first, default=None)
+    return None if longest is None else longest.concept.removeprefix(_BEHIND).replace("-", "_")
+
+
+def _is_next(read: TaggedLine, tag: Tag, end: int) -> bool:
+    first = read.span(tag)[0]
+    return end <= first <= end + _REACH and re.fullmatch(_ASIDE, read.text[end:first]) is not None
+
+
+def _is_use(read: TaggedLine, start: int) -> bool:
+    """Return whether the word right before a size says that it was in use."""
+    ends = (read.span(tag)[1] for tag in read.of(("before-used", "memory", "device-memory", "host-memory")))
+    return any(end <= start and re.fullmatch(_JOINED, read.text[end:start]) for end in ends)
 
 
 def is_shown(fields: dict[str, Value]) -> bool | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -10,7 +11,7 @@ from oomdoctor.knowledge.records.lexicon import LexiconNode
 from oomdoctor.knowledge.word_split import NUMBER, LineWord
 
 
-class Tag(Struct, frozen=True):
+class Tag(Struct, frozen=True, gc=False):
     """A concept and the words of a line that mean it: from `first` to before `end`."""
 
     concept: str
@@ -21,10 +22,20 @@ class Tag(Struct, frozen=True):
 def find_tags(tree: LexiconNode, words: Sequence[LineWord]) -> list[Tag]:
     """Return the concepts of a line in their order; of phrases that mean the same and begin at one word the longest counts."""
     tags: list[Tag] = []
-    for first in range(len(words)):
+    for first, word in enumerate(words):
+        nodes = _following(tree, word.text)
+        if not nodes:
+            continue
         longest: dict[str, int] = {}
-        for concept, end in _phrases(tree, words, first):
-            longest[concept] = max(end, longest.get(concept, 0))
+        end = first + 1
+        while nodes:
+            for node in nodes:
+                for concept in node.concepts:
+                    longest[concept] = end
+            if end == len(words):
+                break
+            nodes = tuple(further for node in nodes for further in _following(node, words[end].text))
+            end += 1
         tags += [Tag(concept, first, end) for concept, end in longest.items()]
     return tags
 
@@ -42,18 +53,12 @@ def _longest_words(node: LexiconNode, longest: str) -> Iterator[tuple[str, str]]
             yield from _longest_words(following, word if len(word) > len(longest) and word != NUMBER else longest)
 
 
-def _phrases(node: LexiconNode, words: Sequence[LineWord], at: int) -> Iterator[tuple[str, int]]:
-    """Yield the concepts of the phrases that go on at a word, and the word behind them."""
-    for concept in node.concepts:
-        yield concept, at
-    if at == len(words):
-        return
-    word = words[at].text
-    if word in node.words:
-        yield from _phrases(node.words[word], words, at + 1)
+@lru_cache(maxsize=1 << 13)
+def _following(node: LexiconNode, word: str) -> tuple[LexiconNode, ...]:
+    """Return where the phrases that led to a node go on with a word. Most words of a log are seen again and again."""
+    nodes = [node.words[word]] if word in node.words else []
     if NUMBER in node.words and word[:1].isdigit():
-        yield from _phrases(node.words[NUMBER], words, at + 1)
+        nodes.append(node.words[NUMBER])
     if node.stems:
-        for length in range(2, len(word) + 1):
-            if word[:length] in node.stems:
-                yield from _phrases(node.stems[word[:length]], words, at + 1)
+        nodes += (node.stems[word[:length]] for length in range(2, len(word) + 1) if word[:length] in node.stems)
+    return tuple(nodes)

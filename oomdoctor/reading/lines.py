@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -25,6 +26,10 @@ class TaggedLine(Struct, frozen=True):
         """Yield the tags of some concepts in their order."""
         return (tag for tag in self.tags if tag.concept in concepts)
 
+    def starting(self, prefix: str) -> Iterator[Tag]:
+        """Yield the tags of the concepts whose names begin alike, in their order."""
+        return (tag for tag in self.tags if tag.concept.startswith(prefix))
+
     def span(self, tag: Tag) -> tuple[int, int]:
         """Return where the words of a tag begin and end."""
         return self.words[tag.first].start, self.words[tag.end - 1].end
@@ -39,7 +44,8 @@ class TaggedLine(Struct, frozen=True):
         return (tag for tag in self.of(concepts) if self.words[tag.first].start >= start and self.words[tag.end - 1].end <= end)
 
 
+@lru_cache(maxsize=256)
 def tagged(text: str, tree: LexiconNode) -> TaggedLine:
-    """Return a line with what its words mean."""
+    """Return a line with what its words mean. Several readers ask for the same line one after the other."""
     words = split_words(text)
     return TaggedLine(text, words, find_tags(tree, words))

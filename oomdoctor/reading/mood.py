@@ -11,8 +11,12 @@ from oomdoctor.knowledge.records.lexicon import LexiconNode
 from oomdoctor.reading.lexicon import Tag
 from oomdoctor.reading.lines import TaggedLine, tagged
 
-_COUNTED = r"(?i)[\w ()/\"'-]{0,40}[\"']?\s{0,3}[:=|]\s{0,3}[\"']?(?:0(?![.\d]|\s?(?:b(?:ytes)?|[kmgt]i?b)\b)|none|no|false|off|disabled|enabled|never|n/a|passed|ok|true|on)\b|\w{0,16}\s{1,3}0(?![.\d]|\s?(?:b(?:ytes)?|[kmgt]i?b|of)\b)(?=\s|$)"
-"""Behind the words: OOM count: 0, oom_retry=true."""
+_COUNTED = r"[\w ()/\"'-]{0,40}[\"']?\s{0,3}[:=|]\s{0,3}[\"']?"
+"""Between the words and their value: OOM count: 0, oom_retry=true."""
+_NOUGHT = r"\w{0,16}\s{1,3}(?=0(?:\s|$)(?!\s?of\b))"
+"""Between the words and that there was none of it: OOMs 0."""
+_OF_A_SIZE = r"(?i)\s?(?:b(?:ytes)?|[kmgt]i?b)\b"
+"""A zero with a unit is a size."""
 _MARK = r"\s{0,12}(?:[-*+•]\s{1,3}|\d{1,3}[.)]\s|[0-9a-f]{7,40}\s|#\d{1,6}:?\s|\[[ x\w.#-]{1,12}\]:?\s|#{1,6}\s|>\s){0,3}\**$"
 """What a title may have before it: a bullet, a number, a commit, an issue."""
 _LISTED = (
@@ -23,7 +27,7 @@ _LISTED = (
 _ARGUMENT = r"^\s{0,12}(?:\$ )?[a-z][\w.-]{1,20}(?: -{1,2}[\w-]{1,30}){0,6} [\"'][^\"'\n]{0,200}$|(?<![\w.])[a-z_][\w.]{0,40}\((?:\w{1,30},\s?)?[rbfu]?[\"'][^\"'\n]{0,200}$|\S\s{1,4}#\s[^#\"'\n]{0,80}$"
 """Before the words: the text that a call in source code prints, or the sign of a comment behind a setting."""
 _CODE = (
-    r"\s{0,40}(?:(?:-{1,4}> ?)?\d{1,6}\s{1,40})?(?:[+-]\s{0,40})?(?:except|raise|return(?! (?:code|value|status))|if|elif|assert|throw|catch|print|printf|echo|def|self\.|logg?(?:er|ing)?\.\w+|warnings?\.warn)\b[^\n]{0,200}[(\[\"'`:{]"
+    r"\s{0,40}(?:(?:-{1,4}> ?)?\d{1,6}\s{1,40})?(?:[+-]\s{0,40})?(?:except|raise|with pytest\.raises|return(?! (?:code|value|status))|if|elif|assert|throw|catch|print|printf|echo|def|self\.|logg?(?:er|ing)?\.\w+|warnings?\.warn)\b[^\n]{0,200}[(\[\"'`:{]"
     r"|\s{0,40}(?:#(?!#)|//|/\*|\*\s|<!--)|\s{0,40}\w{3,60}\s{0,4}=\s{0,4}(?:0x)?[\da-fA-F]{1,10},|\s{0,40}[\w.]{1,60} = (?:[rbf]{0,2}[\"']|[(\[{])"
 )
 """Source code, also with the numbers that a notebook puts before its lines."""
@@ -51,8 +55,9 @@ def is_stated(line: TaggedLine, start: int, end: int) -> bool:
     return not (
         _is_denied(line, first, start)
         or _is_supposed(line, first, start)
-        or is_counted(text[end:])
+        or _is_counted(line, end)
         or _is_followed(line, end)
+        or (text[:start].endswith("/") and text[end:].startswith("/"))  # one of several cases
         or _is_written(line)
         or re.match(_LISTED, text) is not None
         or re.search(_ARGUMENT, text[:start]) is not None
@@ -64,11 +69,6 @@ def is_stated(line: TaggedLine, start: int, end: int) -> bool:
 def states(text: str, start: int, end: int, tree: LexiconNode) -> bool:
     """Return whether the words `text[start:end]` of a line state a failure."""
     return is_stated(tagged(text, tree), start, end)
-
-
-def is_counted(after: str) -> bool:
-    """Return whether the text behind some words makes them a counter or a switch."""
-    return re.match(_COUNTED, after) is not None
 
 
 def says_it_goes_on(text: str, tree: LexiconNode) -> bool:
@@ -103,6 +103,20 @@ def is_quoted(text: str, start: int) -> bool:
     quote = opened["quote"] or opened["quote2"] or opened["quote3"]
     closed = re.compile(rf"(?<!\\){quote}\s{{0,3}}(?:[,)}}\]]|$)", re.MULTILINE)
     return closed.search(text, opened.end(), start) is None
+
+
+def _is_counted(line: TaggedLine, end: int) -> bool:
+    """Return whether what stands behind some words makes them a counter or a switch."""
+    after = line.text[end:]
+    for between in (_COUNTED, _NOUGHT):
+        head = re.match(between, after)
+        if head is None:
+            continue
+        for tag in line.of(("value-of-a-counter",)):
+            first, last = line.span(tag)
+            if first == end + head.end() and not re.match(_OF_A_SIZE, line.text[last:]):
+                return True
+    return False
 
 
 def _is_denied(line: TaggedLine, first: int, start: int) -> bool:

@@ -13,11 +13,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from oomdoctor.knowledge.records.lexicon import LexiconNode
+from oomdoctor.knowledge.records.lexicon import FormName, Lexicon, LexiconNode, RefusalForm
 from oomdoctor.reading.lexicon import Tag
 from oomdoctor.reading.lines import TaggedLine, tagged
 
-FormName = Literal["lack", "refused", "fit", "over", "short"]
 Whose = Literal["device", "host", "shared", "chip"]
 
 MEMORY = ("memory", "device-memory", "host-memory", "shared-memory", "chip-memory")
@@ -33,36 +32,7 @@ _NAMED_ERROR = re.compile(r"(?:Error|Exception): ")
 """What parts the name of an error from its message."""
 _COMPARED = r"\d\s?[KMGT]i?B\)?\s?>\s?(?:[a-z]{1,12}\s){0,3}\d[\d.]*\s?[KMGT]i?B"
 _SIZE = r"(?<![\w.])\d[\d,.]*\s?(?:[KMGT]i?[Bb]|bytes?|[KMGT]\b|字节)|(?<![\w.])\d{8,20}(?![\w.])|0x[0-9a-f]{6,16}"
-
-
-class _Form(Struct, frozen=True):
-    """Concepts that follow each other at most `gap` characters apart, and what has to stand in the sentence beside them."""
-
-    name: FormName
-    sequence: tuple[Collection[str], ...]
-    gap: int = 0
-    beside: Collection[str] = ()
-    sized: bool = False
-    """A size will do instead."""
-
-
 _PAST = ("exceeded", "went", "passed", "hit", "breached", "surpassed")
-_NAMED = (*MEMORY, "sized", "device", "library")
-_LIMITED = ("limit", "stopped")
-_FORMS = (
-    _Form("lack", (("lack",), MEMORY), 40),
-    _Form("lack", (MEMORY, ("lacking",)), 18),
-    _Form("lack", (("out-of-memory",),)),
-    _Form("refused", (("fail",), ("allocate",)), 28, _NAMED, sized=True),
-    _Form("refused", (("allocate",), ("failed",)), 60, _NAMED, sized=True),
-    _Form("refused", (("error",), ("allocate",)), 2, _NAMED, sized=True),
-    _Form("refused", (("allocate",), ("error",)), 2, _NAMED, sized=True),
-    _Form("over", (("exceed",), MEMORY), 40, _LIMITED, sized=True),
-    _Form("over", (MEMORY, ("exceed",)), 60, _LIMITED, sized=True),
-    _Form("over", (MEMORY, ("limit",), ("exceed", "lacking")), 24),
-    _Form("over", (("exceed",), ("limit",)), 40, MEMORY, sized=True),
-    _Form("short", (("need",),), 0, (*MEMORY, "device", "sized")),
-)
 
 
 class MemoryRefusal(Struct, frozen=True):
@@ -76,14 +46,19 @@ class MemoryRefusal(Struct, frozen=True):
     """Its sentence says that one process was ended, or which of several it was."""
 
 
-def find_refusals(text: str, tree: LexiconNode) -> Iterator[MemoryRefusal]:
+def find_refusals(text: str, tree: Lexicon) -> Iterator[MemoryRefusal]:
     """Yield what a line says of memory that was refused, for each sentence the first form that fits."""
     line = tagged(text, tree)
+    present = {tag.concept for tag in line.tags}
+    if "other-resource" in present:
+        return
     last = -1
     compared = re.search(_COMPARED, text)
-    if compared is not None and any(line.of(MEMORY)) and not any(line.of(("other-resource",))):
+    if compared is not None and not present.isdisjoint(MEMORY):
         yield MemoryRefusal("short", *compared.span(), whose_memory(text, tree))
-    for form in _FORMS:
+    for form in tree.forms:
+        if not all(map(present.intersection, form.sequence)):
+            continue
         for chain in _chains(form, line):
             start, end = line.span(chain[0])[0], line.span(chain[-1])[1]
             within = line.sentence(start)
@@ -91,7 +66,7 @@ def find_refusals(text: str, tree: LexiconNode) -> Iterator[MemoryRefusal]:
                 continue
             last = within[0]
             whole = max((line.span(tag)[1] for tag in line.of(("limit",)) if tag.first == chain[-1].end), default=end)
-            name: FormName = "fit" if _is_fit(chain, line) else form.name
+            name: FormName = "fit" if _is_fit(chain, line) else form.id
             yield MemoryRefusal(name, start, whole, _whose(chain, line, within), _is_of_one(chain, line, within))
 
 
@@ -110,7 +85,7 @@ def names_memory(text: str, tree: LexiconNode) -> bool:
     return any(tagged(text, tree).of((*MEMORY, "device", "library", "out-of-memory")))
 
 
-def _chains(form: _Form, line: TaggedLine) -> Iterator[Sequence[Tag]]:
+def _chains(form: RefusalForm, line: TaggedLine) -> Iterator[Sequence[Tag]]:
     """Yield the tags that follow each other as a form wants them."""
     for first in line.of(form.sequence[0]):
         chain = [first]
@@ -125,14 +100,14 @@ def _chains(form: _Form, line: TaggedLine) -> Iterator[Sequence[Tag]]:
             yield chain
 
 
-def _holds(form: _Form, chain: Sequence[Tag], line: TaggedLine, within: tuple[int, int]) -> bool:
+def _holds(form: RefusalForm, chain: Sequence[Tag], line: TaggedLine, within: tuple[int, int]) -> bool:
     """Return whether the words of a form speak of memory and stand in one clause."""
     start, end = line.span(chain[0])[0], line.span(chain[-1])[1]
-    if end > within[1] or any(line.of(("other-resource",))) or any(line.within(("other-thing",), start, end)):
+    if end > within[1] or any(line.within(("other-thing",), start, end)):
         return False
-    if _NAMED_ERROR.search(line.text, start, end):
+    if _NAMED_ERROR.search(line.text, start, end) or (form.id == "refused" and any(line.within(("succeeds",), end, within[1]))):
         return False
-    if form.name == "lack" and len(chain) > 1 and re.search(_BETWEEN, line.text[line.span(chain[0])[1] : line.span(chain[1])[0]]):
+    if form.id == "lack" and len(chain) > 1 and re.search(_BETWEEN, line.text[line.span(chain[0])[1] : line.span(chain[1])[0]]):
         return False
     if not form.beside:
         return True

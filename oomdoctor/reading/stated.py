@@ -13,7 +13,7 @@ from typing import Literal
 from msgspec import Struct
 
 from oomdoctor.case.event import Value
-from oomdoctor.knowledge.records.lexicon import LexiconNode
+from oomdoctor.knowledge.records.lexicon import Lexicon
 from oomdoctor.reading.figures import figures_of, is_shown
 from oomdoctor.reading.lexicon import rarest_words
 from oomdoctor.reading.mood import says_it_goes_on, states
@@ -50,7 +50,7 @@ _RAISED = re.compile(r"panicked at|TT_FATAL|(?i:fatal error)|[Ee]rror terminatio
 """What makes the lines below it the text of an error."""
 _ENDS = re.compile(r"(?i)\b(?:abort(?:ed|ing)?|core dumped|traceback|exiting|terminat(?:ed|ing)|giving up|shutting down|stopp(?:ed|ing))\b")
 """What marks an error behind its sentence, on its line or the next."""
-_GPU = re.compile(r"(?i)\b(?:device|gpu|cuda|npu|xpu|hpu|rocm|nd)[ :#\[(]{0,2}(\d{1,3})\b(?!\.\d| ?[KMGT]i?B)")
+_GPU = re.compile(r"(?i)(?<![A-Za-z0-9_])(?:device|gpu|cuda|npu|xpu|hpu|rocm|nd)[ :#\[(]{0,2}(\d{1,3})(?![A-Za-z0-9_]|\.\d| ?[KMGT]i?B)")
 _LONGEST = 700
 _TORCH = re.compile(r"\b(?:CUDA|HIP|XPU|NPU|MPS backend) $")
 _TEMPLATE = re.compile(r"\{[A-Za-z_][\w.]{0,40}(?:[\[(!}]|:[.<>\d])|%[dszu]\b|%\.\d[fg]|\$\{")
@@ -126,7 +126,7 @@ class StatedRefusal(Struct, frozen=True):
 class RefusalReader:
     """Reads refusals by the words of one lexicon."""
 
-    def __init__(self, tree: LexiconNode) -> None:
+    def __init__(self, tree: Lexicon) -> None:
         self._tree = tree
         words = sorted(rarest_words(tree, _REFUSING), key=lambda word: (-len(word), word))
         self._signs = re.compile("|".join([*map(re.escape, words), _COMPARED]))
@@ -154,17 +154,18 @@ class RefusalReader:
         return [(start, end) for start, end in sorted(lines.items()) if self._signs.search(small, start, end)]
 
 
-def _read(text: str, start: int, end: int, tree: LexiconNode, is_end: bool) -> StatedRefusal | None:
+def _read(text: str, start: int, end: int, tree: Lexicon, is_end: bool) -> StatedRefusal | None:
     line = text[start:end]
-    if _TEMPLATE.search(line):
+    refusals = list(find_refusals(line, tree))
+    if not refusals or _TEMPLATE.search(line):
         return None
     above, after = _lines_before(text, start), _lines_after(text, end)
     by_weight: dict[Weight, StatedRefusal] = {}
-    for refusal in find_refusals(line, tree):
+    for refusal in refusals:
         sentence = _Sentence(refusal, line, above, after)
-        if _REMARK.search(sentence.head) or (_TORCH.search(sentence.head) and not _is_last_word(sentence)):
+        if _REMARK.search(sentence.head) or (_is_of_torch(sentence) and not _is_last_word(sentence)):
             continue  # PyTorch's own message has a reader of its own
-        fields = figures_of(_with_figures(text, start, end))
+        fields = figures_of(_with_figures(text, start, end), tree)
         whose = refusal.whose or whose_memory(above, tree) or "host"
         weight = _weight(sentence, fields, tree, is_end) if whose != "chip" else None
         if weight is None or (whose == "shared" and weight != "stated"):
@@ -175,7 +176,11 @@ def _read(text: str, start: int, end: int, tree: LexiconNode, is_end: bool) -> S
     return by_weight.get("stated") or by_weight.get("warned") or by_weight.get("named")
 
 
-def _weight(sentence: _Sentence, fields: dict[str, Value], tree: LexiconNode, is_end: bool) -> Weight | None:
+def _is_of_torch(sentence: _Sentence) -> bool:
+    return _BARE_WORDS.match(sentence.phrase) is not None and _TORCH.search(sentence.head) is not None
+
+
+def _weight(sentence: _Sentence, fields: dict[str, Value], tree: Lexicon, is_end: bool) -> Weight | None:
     """Return how surely a refusal is told of this run: the one table of that. None where it is only mentioned."""
     refusal, shown = sentence.refusal, is_shown(fields)
     sized = refusal.form in ("lack", "refused") and "requested_bytes" in fields

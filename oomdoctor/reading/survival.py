@@ -1,6 +1,6 @@
 """Whether a program lived on after a failure: it says that it goes on another way, it is at work behind it, or it ends well.
 
-Patterns are kept as texts, which `re` compiles when they are first used.
+What a program prints that is at work, or ends well, stands in rules/lexicon/survival.yaml.
 """
 
 from __future__ import annotations
@@ -11,23 +11,15 @@ from collections.abc import Sequence
 from oomdoctor.ingest.clean import clean_lines
 from oomdoctor.knowledge.records.lexicon import LexiconNode
 from oomdoctor.reading.errors import is_error
+from oomdoctor.reading.lines import tagged
 from oomdoctor.reading.mood import says_it_drops, says_it_goes_on
 from oomdoctor.reading.progress import runs
 
-_WELL = (
-    r"(?i)\b(?:training|run|job|evaluation|inference|fine-?tuning|build|all (?:\w+ ){0,2}\w+) (?:is |has |was )?(?:completed?|done|finished|success\w*|ended|passed|terminated normally)\b"
-    r"|^\W{0,8}(?:done|finished|completed|success(?:ful(?:ly)?)?|bye)\b|\bfinished successfully\b|\bcompleted successfully\b|\bfinished with\b|\bexit(?:ed)?(?: with)? (?:code|status)[:= ]{1,3}0\b|\b0 fail(?:ed|ures)\b"
-    r"|\b\d{1,7} passed\b(?!.{0,40}\bfailed)|(?<!mergency )\b(?:model|checkpoint|weights|adapter|results?|picture|image|output) (?:was |has been )?(?:saved|written)\b|\bsav(?:ed|ing) (?:the )?(?:final|best) "
-    r"|^\s{0,4}ok\b|训练(?:完成|结束)|保存(?:完成|成功)|运行结束"
-)
-"""What a program prints that ends well."""
-_READY = (
-    r"(?i)\bepoch\b.{0,30}\b(?:done|loss|acc\w*|finished)|\bloss\b[\"']?\s{0,3}[:=]?\s{0,3}\d|\bstep\s{0,2}\d+\b|\b(?:server|service|application) (?:is )?(?:listening|started|ready|startup complete|running on)"
-    r"|\blistening (?:on|at)\b|\bn_slots\b|\bit/s\b|\btok(?:ens)?/s\b|\bprompt executed\b|\btrial \d{1,9} finished\b|\" 200 OK\b"
-)
-"""What a program prints that is at work."""
 _LAST_LINES = 12
 _REACH = 8 << 10
+_MARK = r"\W{0,8}"
+"""What a line may begin with before its first word."""
+_LONGEST = 1500
 _AROUND = 4
 """A program says within so many lines after a failure what it does about it."""
 
@@ -37,8 +29,8 @@ def goes_on(texts: Sequence[str], tree: LexiconNode) -> bool:
     after = texts[1:]
     if any(map(is_error, after)):
         return False
-    announced = any(says_it_goes_on(text, tree) for text in after[:_AROUND]) and any(re.search(_READY, text) for text in after)
-    return announced or says_it_goes_on(texts[0], tree) or _is_alive(after)
+    announced = any(says_it_goes_on(text, tree) for text in after[:_AROUND]) and any(_is_at_work(text, tree) for text in after)
+    return announced or says_it_goes_on(texts[0], tree) or _is_alive(after, tree)
 
 
 def was_handled(told: str, after: bytes, tree: LexiconNode) -> bool:
@@ -53,7 +45,7 @@ def was_handled(told: str, after: bytes, tree: LexiconNode) -> bool:
         if says_it_goes_on(told, tree)
         else next((number for number, text in enumerate(texts[:_AROUND]) if says_it_goes_on(text, tree)), None)
     )
-    return announced is not None and any(re.search(_READY, text) or re.search(_WELL, text) for text in texts[announced + 1 :])
+    return announced is not None and any(_is_at_work(text, tree) or _says_it_ended_well(text, tree) for text in texts[announced + 1 :])
 
 
 def outlived(error: str, after: bytes, tree: LexiconNode) -> bool:
@@ -61,15 +53,28 @@ def outlived(error: str, after: bytes, tree: LexiconNode) -> bool:
     return runs(after) or any(says_it_goes_on(text, tree) for text in (error, *_texts(after[: _REACH // 8])[:_AROUND]))
 
 
-def ended_well(after: bytes) -> bool:
+def ended_well(after: bytes, tree: LexiconNode) -> bool:
     """Return whether what a run printed behind a failure ends well, and holds no further error."""
     texts = _texts(after[-_REACH:])
-    return any(re.search(_WELL, text) for text in texts[-_LAST_LINES:]) and not any(map(is_error, texts))
+    return any(_says_it_ended_well(text, tree) for text in texts[-_LAST_LINES:]) and not any(map(is_error, texts))
 
 
 def _texts(data: bytes) -> list[str]:
     return [line.text for line in clean_lines(data, 0) if line.text.strip()]
 
 
-def _is_alive(after: Sequence[str]) -> bool:
-    return any(re.search(_WELL, text) for text in after) or runs("\n".join(after).encode())
+def _is_alive(after: Sequence[str], tree: LexiconNode) -> bool:
+    return any(_says_it_ended_well(text, tree) for text in after) or runs("\n".join(after).encode())
+
+
+def _is_at_work(text: str, tree: LexiconNode) -> bool:
+    return any(tagged(text[:_LONGEST], tree).of(("at-work",)))
+
+
+def _says_it_ended_well(text: str, tree: LexiconNode) -> bool:
+    """Return whether a line tells of a good end: anywhere in it, or with hardly more than a word at its start."""
+    line = tagged(text[:_LONGEST], tree)
+    told = list(line.of(("ends-well",)))
+    if any(not any(tag.first <= other.first < tag.end for tag in told) for other in line.of(("ends-badly",))):
+        return False
+    return bool(told) or any(re.fullmatch(_MARK, line.text[: line.span(tag)[0]]) for tag in line.of(("ends-a-log",)))

@@ -169,3 +169,25 @@ def test_a_condition_that_holds_itself_is_a_mistake_and_no_crash(tmp_path: Path)
     write(root / "problems" / "area" / "too-much.yaml", PROBLEM.replace("when: {event: prog-no-room}", "when: &a {any: [*a]}"))
     with pytest.raises(RuleError):
         load_rules(root)
+
+
+GRAMMAR = """\
+groups: {place: [lacks]}
+forms:
+  - {id: lack, says: no room, sequence: [[place]], beside: [%s]}
+"""
+WORDS = "concepts:\n  - {id: lacks, says: It lacks., words: {en: [no room]}}\n"
+
+
+def test_a_form_names_concepts_and_groups_of_them(tmp_path: Path) -> None:
+    write(tmp_path / "lexicon" / "words.yaml", WORDS)
+    write(tmp_path / "grammar.yaml", GRAMMAR % "place")
+    assert [(form.sequence, form.beside) for form in load_rules(tmp_path).grammar] == [([["lacks"]], ["lacks"])]
+
+
+def test_a_form_that_names_no_concept_is_reported(tmp_path: Path) -> None:
+    write(tmp_path / "lexicon" / "words.yaml", WORDS)
+    path = write(tmp_path / "grammar.yaml", GRAMMAR % "lakcs")
+    with pytest.raises(RuleError, match="lakcs") as raised:
+        load_rules(tmp_path)
+    assert str(raised.value).startswith(str(path))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from oomdoctor.parse.families import array_size, elastic_box, kernel_oom, memory_summary, nvidia_smi, nvml_assert, translated
+from oomdoctor.parse.families import array_size, elastic_box, kernel_oom, memory_summary, nvidia_smi, nvml_assert
 from oomdoctor.parse.families.family import Family
 from oomdoctor.units import GIB, MIB
 
@@ -154,30 +154,3 @@ def test_a_structured_dtype_is_shown_and_the_printed_size_counts(dtype: str) -> 
     text = f"numpy.core._exceptions._ArrayMemoryError: Unable to allocate 1.25 TiB for an array with shape (7, 9) and data type {dtype}"
     ((_, fields),) = read(array_size.parse, text)
     assert (fields["dtype"], fields["requested_bytes"]) == (dtype, 1280 * GIB)
-
-
-@pytest.mark.parametrize("text", [
-    pytest.param("CUDA内存不足。尝试分配 {asked} 的内存。GPU 1 的总容量为 {total}，其中 {free} 可用。", id="as browsers word it"),
-    pytest.param("CUDA 显存不足：试图分配了{asked}，GPU 1总显存容量{total}，剩余显存{free}", id="in a person's words"),
-    pytest.param("CUDA 内存不足。尝试分配{asked}（GPU 1；{total} 总容量；{free} 空闲）", id="the old form, sizes first"),
-    pytest.param("GPU 1 上出现显存不足错误。无法在 GPU 1 上分配 {asked} 显存，总容量 {total}，可用显存仅为 {free}。", id="Paddle's"),
-])  # fmt: skip
-def test_a_chinese_wording_keeps_its_figures(text: str) -> None:
-    ((_, fields),) = read(translated.parse, text.format(asked="768.00 MiB", total="24.00 GiB", free="512.00 MiB"))
-    assert fields == {"requested_bytes": 768 * MIB, "total_bytes": 24 * GIB, "free_bytes": 512 * MIB, "gpu_index": 1}
-
-
-def test_a_chinese_wording_names_other_processes() -> None:
-    ((_, fields),) = read(
-        translated.parse, "CUDA 内存不足。尝试分配 2.00 GiB。进程 7120 正在使用 3.00 GiB 的内存。此进程占用了 20.00 GiB。"
-    )
-    assert fields["other_processes"] == ({"pid": 7120, "used_bytes": 3 * GIB},) and fields["process_bytes"] == 20 * GIB
-
-
-@pytest.mark.parametrize("text", [
-    pytest.param("遇到 CUDA 内存不足，请把批大小减半。", id="advice"),
-    pytest.param("已在 GPU 0 上分配 2.00 GiB 内存。", id="nothing failed"),
-    pytest.param("CUDA 内存不足。\n\n换了一台机器，尝试分配 2.00 GiB 成功。", id="another paragraph"),
-])  # fmt: skip
-def test_talk_about_memory_in_chinese_is_no_message(text: str) -> None:
-    assert read(translated.parse, text) == []

@@ -134,7 +134,7 @@ def packed(rules: RuleSet, root: str, *, has_examples: bool = True) -> bytes:
         computations=put([_computation_core(record) for record in rules.computations]),
         requests=put(_request_cores(rules)),
         shown_bugs=put([_matched_bug(record) for _, record in _bugs(rules) if record.bug.shown or record.bug.came_with_release]),
-        lexicon=put(lexicon_tree(concept for _, concept in rules.concepts)),
+        lexicon=put(lexicon_tree((concept for _, concept in rules.concepts), rules.grammar)),
         frameworks=put([_framework_core(record) for _, record in rules.frameworks]),
         parts={part: put(index) for part, index in indexes.items()},
     )

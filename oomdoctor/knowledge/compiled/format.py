@@ -5,7 +5,7 @@ from msgspec import Struct
 from oomdoctor.knowledge.records.evidence import EvidenceCore
 from oomdoctor.knowledge.records.problem import ProblemCore
 
-FORMAT = 23
+FORMAT = 24
 """Raised with every change of what a pack holds, so that no older one is read."""
 
 

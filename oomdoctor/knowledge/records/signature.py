@@ -12,7 +12,6 @@ KindName = Literal[
 CertaintyName = Literal["certain", "likely", "possible"]
 FamilyName = Literal[
     "torch-allocator",
-    "translated",
     "nvml-assert",
     "kernel-oom",
     "nvidia-smi",

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from oomdoctor.case.event import Value
-from oomdoctor.knowledge.records.lexicon import LexiconNode
+from oomdoctor.knowledge.records.lexicon import Lexicon
 from oomdoctor.parse.families.family import Family
 from oomdoctor.parse.signature import Match
 from oomdoctor.reading.errors import SIGNS, find_error
@@ -20,12 +20,12 @@ from oomdoctor.reading.stated import RefusalReader, StatedRefusal
 _SIGN = re.compile("|".join(map(re.escape, SIGNS)))
 
 
-def reader(lexicon: LexiconNode, *, is_end: bool = False) -> Family:
+def reader(lexicon: Lexicon, *, is_end: bool = False) -> Family:
     """Return what yields the facts in a text, at most one for a line. `is_end`: a log ends with the text."""
     return partial(_parse, lexicon, RefusalReader(lexicon), is_end)
 
 
-def _parse(lexicon: LexiconNode, refusals: RefusalReader, is_end: bool, text: str) -> Iterator[Match]:
+def _parse(lexicon: Lexicon, refusals: RefusalReader, is_end: bool, text: str) -> Iterator[Match]:
     taken: set[int] = set()
     for match in (*map(_of_refusal, refusals.read(text, is_end=is_end)), *_ends(text, lexicon), *_errors(text, lexicon)):
         line = text.rfind("\n", 0, match.start) + 1
@@ -39,14 +39,14 @@ def _of_refusal(refusal: StatedRefusal) -> Match:
     return Match(f"{refusal.whose}-memory-{kinds[refusal.weight]}", refusal.start, refusal.end, refusal.fields)
 
 
-def _ends(text: str, lexicon: LexiconNode) -> Iterator[Match]:
+def _ends(text: str, lexicon: Lexicon) -> Iterator[Match]:
     for ending in stated_ends(text, lexicon):
         told = {"exit_code": ending.exit_code, "pid": ending.pid}
         fields: dict[str, Value] = {name: value for name, value in told.items() if value is not None}
         yield Match("ended-by-sigkill", ending.start, ending.end, fields)
 
 
-def _errors(text: str, lexicon: LexiconNode) -> Iterator[Match]:
+def _errors(text: str, lexicon: Lexicon) -> Iterator[Match]:
     at = 0
     while (sign := _SIGN.search(text, at)) is not None:
         start = text.rfind("\n", 0, sign.start()) + 1

@@ -9,7 +9,6 @@ from oomdoctor.parse.families.family import Family
 
 FAMILIES = {
     "torch-allocator": "torch_allocator",
-    "translated": "translated",
     "nvml-assert": "nvml_assert",
     "kernel-oom": "kernel_oom",
     "nvidia-smi": "nvidia_smi",
