@@ -20,6 +20,7 @@ from oomdoctor.report.diagnosis.headline import settle_text, summary
 from oomdoctor.report.diagnosis.places import place_text
 from oomdoctor.report.diagnosis.runs import runs_blocks
 from oomdoctor.report.diagnosis.told import told_blocks
+from oomdoctor.report.diagnosis.typed_lines import moment_spans, typed_spans
 from oomdoctor.report.document import Block, Document, Paragraph, Span, Step, Steps, Style
 from oomdoctor.report.issue.held_facts import held_facts
 from oomdoctor.report.issue.missing_info import wanted_list
@@ -57,7 +58,7 @@ def compose_reply(diagnosis: Diagnosis, wording: Wording, version: str, text: st
     blocks += _meaning(diagnosis, wording)
     void = _void(case, wording)
     blocks += void
-    steps = _steps(findings, wording)[: _STEPS - len(void)]
+    steps = _steps(diagnosis, wording)[: _STEPS - len(void)]
     if steps:
         lead = texts.AVOID if case.verdict.survived else texts.TRY if len(steps) > 1 else texts.TRY_ONE
         blocks += [Paragraph((Span(wording.say(lead)),)), Steps(steps)]
@@ -155,8 +156,11 @@ def _void(case: Case, wording: Wording) -> list[Block]:
     return [Paragraph((Span(lead), *spans(wording.sentence(wording.say(issue.what))), *write))]
 
 
-def _steps(findings: Sequence[Finding], wording: Wording) -> tuple[Step, ...]:
-    return tuple(_step(fix, wording) for fix in unique_fixes(findings)[:_STEPS])
+def _steps(diagnosis: Diagnosis, wording: Wording) -> tuple[Step, ...]:
+    """Return the first steps; where nothing tells when the run died, what to do by when it was."""
+    if diagnosis.open_moment is not None:
+        return tuple(Step(title="", text=moment_spans(moment, wording)) for moment in diagnosis.open_moment.moments)
+    return tuple(_step(fix, wording) for fix in unique_fixes(diagnosis.findings)[:_STEPS])
 
 
 def _step(fix: Fix, wording: Wording) -> Step:
@@ -173,6 +177,8 @@ def _step(fix: Fix, wording: Wording) -> Step:
         return Step(title=title, text=(*pieces, Span(wording.say(texts.IN, where=place) if place else "")))
     if fix.command and "\n" not in fix.command:
         return Step(title=title, text=(Span(fix.command, Style.CODE),))
+    if fix.typed:
+        return Step(title=title, text=typed_spans(fix.typed, wording))
     return Step(title=title, text=spans(wording.first_sentences(wording.say(fix.how), _SENTENCES)))
 
 

@@ -17,6 +17,7 @@ from oomdoctor.case.plan import Fit, Fits
 from oomdoctor.case.settings import RunConfig, Scalar, WrittenSetting
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.headline import plain, settle_text, summary
+from oomdoctor.report.diagnosis.typed_lines import typed_spans
 from oomdoctor.report.safety.sanitize import clean, clean_line
 from oomdoctor.report.wire.bugs import convert_bug
 from oomdoctor.report.wire.estimate import convert_estimate
@@ -334,6 +335,7 @@ def _fix(fix: Fix, wording: Wording) -> FixV1:
         safety=fix.safety,
         cites=fix.cites,
         frees_measured=None if saving is None else MeasuredSavingV1(bytes=saving.bytes, of_bytes=saving.of, by=saving.by),
+        typed=tuple(clean("".join(span.text for span in typed_spans((line,), wording)), _TEXT) for line in fix.typed),
     )
 
 

@@ -175,6 +175,8 @@ class FixV1(Struct, frozen=True, kw_only=True):
     cites: tuple[str, ...]
     frees_measured: MeasuredSavingV1 | None = None
     """Null where what it lowers was not measured."""
+    typed: tuple[str, ...] = ()
+    """Of which one is typed where no program is known that has a key for it, each with who understands it in brackets."""
 
 
 class NotThisV1(Struct, frozen=True, kw_only=True):
