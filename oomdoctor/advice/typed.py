@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from oomdoctor.advice.frameworks import framework
 from oomdoctor.case.diagnosis import TypedLine
@@ -12,7 +12,7 @@ from oomdoctor.knowledge.records.fix import FixRecord, TypedRecord
 
 _MOST = 2
 _UNKNOWN, _TORCH = "unknown", "pytorch"
-_ON_TORCH = ("pytorch", "accelerators", "cuda")
+_ON_TORCH = ("accelerators", "bf16", "bitsandbytes", "cuda", "nccl", "pytorch", "triton")
 """What the names of programs begin with whose messages come out of PyTorch, or of what lies below it."""
 
 
@@ -23,8 +23,9 @@ def typed_lines(pack: Pack, fix: FixRecord, known: KnownFacts) -> tuple[TypedLin
 
 def _lines(pack: Pack, fix: FixRecord, known: KnownFacts) -> Iterator[TypedLine]:
     running = _running(pack, known)
+    in_code = {record.framework for record in pack.frameworks if record.in_code}
     for typed in fix.typed:
-        if _is_of(typed, running, known) and (typed.when is None or evaluate(typed.when, known).truth):
+        if _is_of(typed, running, known, in_code) and (typed.when is None or evaluate(typed.when, known).truth):
             yield TypedLine(line=typed.line, by=typed.by, value=typed.value)
 
 
@@ -35,9 +36,10 @@ def _running(pack: Pack, known: KnownFacts) -> str | None:
     return None if record is None or record.layer is not None or name == _UNKNOWN else name
 
 
-def _is_of(typed: TypedRecord, running: str | None, known: KnownFacts) -> bool:
+def _is_of(typed: TypedRecord, running: str | None, known: KnownFacts, in_code: Collection[str]) -> bool:
+    """Return whether a line is for the run: a library with messages of its own would be known by them."""
     if not typed.of or running in typed.of:
         return True
     if running is None:
-        return True
+        return any(name not in in_code for name in typed.of)
     return _TORCH in typed.of and str(known.facts.get("incident.program")).startswith(_ON_TORCH)

@@ -149,7 +149,7 @@ class OpenCause(Struct, frozen=True, kw_only=True):
     """What gets the evidence."""
 
 
-class Moment(Struct, frozen=True, kw_only=True):
+class FailurePhase(Struct, frozen=True, kw_only=True):
     """A time at which the run can have died, and what to do then."""
 
     id: str
@@ -158,10 +158,10 @@ class Moment(Struct, frozen=True, kw_only=True):
     fixes: tuple[Fix, ...]
 
 
-class OpenMoment(Struct, frozen=True, kw_only=True):
+class OpenPhase(Struct, frozen=True, kw_only=True):
     """That nothing tells when the run died, so that what to do depends on it; the most probable time stands first."""
 
-    moments: tuple[Moment, ...]
+    phases: tuple[FailurePhase, ...]
     settled_by: Text
     """The evidence that tells it."""
 
@@ -176,7 +176,7 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
     conclusions: tuple[Text, ...] = ()
     """What follows from the figures of the failure, whatever its cause is, with the figures."""
     open_cause: OpenCause | None = None
-    open_moment: OpenMoment | None = None
+    open_phase: OpenPhase | None = None
     """When it can have died, where no more than a message tells of the run."""
     request: FailingRequest | None = None
     """What asked for the memory that was not there; None where no memory failed."""

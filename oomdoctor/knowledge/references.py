@@ -32,7 +32,7 @@ from oomdoctor.knowledge.records.evidence import EvidenceRecord
 from oomdoctor.knowledge.records.fix import FixRecord, SettingRecord
 from oomdoctor.knowledge.records.form import FormRecord
 from oomdoctor.knowledge.records.framework import FrameworkRecord, WriteRecord
-from oomdoctor.knowledge.records.moment import MomentRecord
+from oomdoctor.knowledge.records.phase import PhaseRecord
 from oomdoctor.knowledge.records.problem import CaseExample, ProblemRecord
 from oomdoctor.knowledge.records.request import ANY, RequestRecord
 from oomdoctor.knowledge.records.server import COMPUTED, ServerDefault, ServerDefaults, ServerRecord
@@ -90,8 +90,8 @@ def wrong_references(rules: RuleSet) -> Iterator[Wrong]:
         yield from _within(path, problem.id, _problem(problem, names))
     for evidence in rules.evidence:
         yield from _within(str(Path(rules.root) / "evidence.yaml"), evidence.id, _evidence(evidence, names))
-    for moment in rules.moments:
-        yield from _within(str(Path(rules.root) / "moments.yaml"), moment.id, _moment(moment, names))
+    for phase in rules.phases:
+        yield from _within(str(Path(rules.root) / "phases.yaml"), phase.id, _phase(phase, names))
     for holding in rules.holdings:
         meant = (_unknown("computation", name, names.computations) for name in holding.computations)
         yield from _within(str(Path(rules.root) / "holdings.yaml"), holding.id, meant)
@@ -243,7 +243,7 @@ def _fix(record: FixRecord, names: _Names) -> Iterator[_Mistake]:
     yield from (_unknown("source", name, names.sources) for name in record.cites)
 
 
-def _moment(record: MomentRecord, names: _Names) -> Iterator[_Mistake]:
+def _phase(record: PhaseRecord, names: _Names) -> Iterator[_Mistake]:
     scope = names.facts.case
     for when in (record.when, *([record.likelier.when] if record.likelier is not None else [])):
         yield from _condition(when, scope, names)

@@ -8,15 +8,16 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.advice.fixes import unique_fixes
+from oomdoctor.advice.ladder import ladder
 from oomdoctor.case.case import Case
-from oomdoctor.case.diagnosis import Diagnosis, Fix, OpenMoment
+from oomdoctor.case.diagnosis import Diagnosis, Fix, OpenPhase
 from oomdoctor.case.event import Certainty, Kind
 from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.certainty import is_other_failure, is_told_by_message
 from oomdoctor.report.diagnosis.headline import settle_text
 from oomdoctor.report.diagnosis.steps import already_set, full_step, setting_as_typed, setting_place
-from oomdoctor.report.diagnosis.typed_lines import moment_spans, settling_moment, typed_spans
+from oomdoctor.report.diagnosis.typed_lines import phase_spans, settling_phase, typed_spans
 from oomdoctor.report.document import Block, BriefStep, BriefSteps, Folded, Heading, Paragraph, Span, Steps, Style
 from oomdoctor.report.wording import labels
 from oomdoctor.report.wording.phrases import bare, lower_first, spans
@@ -25,7 +26,7 @@ from oomdoctor.units import format_size
 
 _BRIEF = 3
 _SETTINGS = 3
-_HOW = 140
+_HOW = 200
 """Characters of how a step is done that a screen has room for."""
 _FOLDED = 12
 _ALREADY = 4
@@ -37,13 +38,13 @@ _PASTED = ("", "-", "<text>")
 
 def do_this(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     """Yield what to do. What is no failure of memory has one remedy, and the others are folded."""
-    if diagnosis.open_moment is not None:
+    if diagnosis.open_phase is not None:
         yield Heading(_heading(diagnosis, (), wording))
-        yield BriefSteps(tuple(_by_moment(diagnosis.open_moment, wording)))
+        yield BriefSteps(tuple(_by_phase(diagnosis.open_phase, wording)))
         return
     # Of an error of no known class nothing is known that helps, other than to read it.
     is_unknown = is_told_by_message(diagnosis) and diagnosis.case.verdict.kind is Kind.LOOK_ALIKE
-    fixes, settling = [] if is_unknown else unique_fixes(diagnosis.findings), _settling(diagnosis, wording)
+    fixes, settling = [] if is_unknown else ladder(unique_fixes(diagnosis.findings)), _settling(diagnosis, wording)
     fixes = [fix for fix in fixes if not (fix.command and settling and _is_asked(fix.command, settling[0]))]
     most = 1 if is_other_failure(diagnosis) else _BRIEF - len(settling)
     steps = (*(_brief(fix, diagnosis, wording, is_first=number == 0) for number, fix in enumerate(fixes[:most])), *settling)
@@ -52,10 +53,10 @@ def do_this(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
         yield BriefSteps(steps, tuple(_written_by(diagnosis, fixes[:most], wording)))
 
 
-def _by_moment(open_moment: OpenMoment, wording: Wording) -> Iterator[BriefStep]:
+def _by_phase(open_phase: OpenPhase, wording: Wording) -> Iterator[BriefStep]:
     """Yield what to do by when the run died, and what tells that."""
-    yield from (BriefStep(moment_spans(moment, wording)) for moment in open_moment.moments)
-    yield BriefStep((Span(wording.say(labels.SETTLE), Style.STRONG), *spans(wording.sentence(settling_moment(open_moment, wording)))))
+    yield from (BriefStep(phase_spans(phase, wording)) for phase in open_phase.phases)
+    yield BriefStep((Span(wording.say(labels.SETTLE), Style.STRONG), *spans(wording.sentence(settling_phase(open_phase, wording)))))
 
 
 def _heading(diagnosis: Diagnosis, steps: Sequence[BriefStep], wording: Wording) -> str:

@@ -6,11 +6,12 @@ Everything in it stands in the diagnosis; where that knows nothing, the answer a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from oomdoctor.advice.fixes import unique_fixes
+from oomdoctor.advice.ladder import ladder
 from oomdoctor.case.case import SEVERAL_RUNS, Case
-from oomdoctor.case.diagnosis import Diagnosis, Finding, Fix
+from oomdoctor.case.diagnosis import Diagnosis, Fix
 from oomdoctor.case.event import Kind, Place
 from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.knowledge.tables.titles import framework_title
@@ -20,7 +21,7 @@ from oomdoctor.report.diagnosis.headline import settle_text, summary
 from oomdoctor.report.diagnosis.places import place_text
 from oomdoctor.report.diagnosis.runs import runs_blocks
 from oomdoctor.report.diagnosis.told import told_blocks
-from oomdoctor.report.diagnosis.typed_lines import moment_spans, typed_spans
+from oomdoctor.report.diagnosis.typed_lines import phase_spans, typed_spans
 from oomdoctor.report.document import Block, Document, Paragraph, Span, Step, Steps, Style
 from oomdoctor.report.issue.held_facts import held_facts
 from oomdoctor.report.issue.missing_info import wanted_list
@@ -47,7 +48,7 @@ _SAMPLE = 200_000
 
 def compose_reply(diagnosis: Diagnosis, wording: Wording, version: str, text: str = "") -> Document:
     """Compose the answer; `text` is what the reporter wrote, so that nobody is asked for what stands in it."""
-    case, findings = diagnosis.case, diagnosis.findings
+    case = diagnosis.case
     wish = not case.incidents and case.verdict.reason == "none" and is_wish(text)
     is_nan = not case.incidents and case.verdict.reason == "none" and has_nan_loss(text)
     blocks: list[Block] = [_shown(diagnosis, wording, wish=wish, is_nan=is_nan)]
@@ -158,9 +159,9 @@ def _void(case: Case, wording: Wording) -> list[Block]:
 
 def _steps(diagnosis: Diagnosis, wording: Wording) -> tuple[Step, ...]:
     """Return the first steps; where nothing tells when the run died, what to do by when it was."""
-    if diagnosis.open_moment is not None:
-        return tuple(Step(title="", text=moment_spans(moment, wording)) for moment in diagnosis.open_moment.moments)
-    return tuple(_step(fix, wording) for fix in unique_fixes(diagnosis.findings)[:_STEPS])
+    if diagnosis.open_phase is not None:
+        return tuple(Step(title="", text=phase_spans(phase, wording)) for phase in diagnosis.open_phase.phases)
+    return tuple(_step(fix, wording) for fix in ladder(unique_fixes(diagnosis.findings))[:_STEPS])
 
 
 def _step(fix: Fix, wording: Wording) -> Step:

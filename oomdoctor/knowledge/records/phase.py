@@ -1,4 +1,4 @@
-"""The shape of rules/moments.yaml: when a run can have died of which no more than a message is left, and what to do then."""
+"""The shape of rules/phases.yaml: when a run can have died of which no more than a message is left, and what to do then."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ class LikelierRecord(Record, frozen=True, kw_only=True):
     """What says so."""
 
 
-class MomentRecord(Record, frozen=True, kw_only=True):
+class PhaseRecord(Record, frozen=True, kw_only=True):
     """A time in the life of a run."""
 
     id: Id
@@ -35,10 +35,10 @@ class MomentRecord(Record, frozen=True, kw_only=True):
     source: str
 
 
-class MomentFile(Record, frozen=True, kw_only=True):
-    """The file rules/moments.yaml; the most frequent stand first."""
+class PhaseFile(Record, frozen=True, kw_only=True):
+    """The file rules/phases.yaml; the most frequent stand first."""
 
-    moments: list[MomentRecord]
+    phases: list[PhaseRecord]
 
 
-MOMENTS = RecordKind("moments", MomentRecord)
+FAILURE_PHASES = RecordKind("phases", PhaseRecord)
