@@ -9,6 +9,9 @@ from oomdoctor.advice.typed import typed_lines
 from oomdoctor.case.event import Certainty, Event, Kind, Outcome, Place
 from oomdoctor.findings.conditions import Fact, KnownFacts
 from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.report.diagnosis.do_this import HOW
+from oomdoctor.report.wording.phrases import bare
+from oomdoctor.report.wording.wording import Wording
 
 TORCH: dict[str, Fact] = {"incident.program": "pytorch"}
 
@@ -50,6 +53,14 @@ def test_every_line_can_be_typed() -> None:
             assert typed.line.isascii(), fix.id
             assert typed.line == typed.line.strip(), fix.id
             assert "..." not in typed.line, f"{fix.id}: a line is whole"
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_every_fix_says_how_in_what_a_screen_has_room_for(lang: str) -> None:
+    wording = Wording(lang)
+    for _, fix in builtin_rule_set().fixes:
+        how = bare(wording.first_sentences(wording.say(fix.how), 1))
+        assert fix.typed or fix.command or fix.settings or len(how) <= HOW, fix.id
 
 
 def test_no_fix_has_a_line_twice() -> None:

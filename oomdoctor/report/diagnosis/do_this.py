@@ -26,7 +26,7 @@ from oomdoctor.units import format_size
 
 _BRIEF = 3
 _SETTINGS = 3
-_HOW = 200
+HOW = 200
 """Characters of how a step is done that a screen has room for."""
 _FOLDED = 12
 _ALREADY = 4
@@ -122,7 +122,7 @@ def _brief(fix: Fix, diagnosis: Diagnosis, wording: Wording, *, is_first: bool) 
     if fix.typed:
         return _line((Span(title + wording.colon), *typed_spans(fix.typed, wording)), "", [frees], wording)
     how = bare(wording.first_sentences(wording.say(fix.how), 1))
-    return _line((Span(title),), "", [frees, how if len(how) <= _HOW else ""], wording, least=2)
+    return _line((Span(title),), "", [frees, how if len(how) <= HOW else ""], wording, least=2)
 
 
 def _line(do: tuple[Span, ...], place: str, asides: Sequence[str], wording: Wording, *, least: int = 1) -> BriefStep:

@@ -14,7 +14,7 @@ from oomdoctor.knowledge.records.problem import ProblemRecord
 from oomdoctor.knowledge.records.signature import SignatureRecord
 from oomdoctor.knowledge.records.source import Claim, SourceRecord
 from oomdoctor.report.document import Row
-from oomdoctor.report.handbook.fix import balance, settings
+from oomdoctor.report.handbook.fix import balance, settings, typed
 from oomdoctor.report.handbook.parts import diagnose_example, versions, why_not
 from oomdoctor.report.handbook.problem import explained
 from oomdoctor.report.render.markdown import code, escaped
@@ -93,6 +93,12 @@ def _fix(book: Book, record: FixRecord, wording: Wording) -> Iterator[str]:
         yield f"{wording.say(texts.SHELL)}{wording.colon}{code(record.command)}"
     if record.settings:
         yield _table([texts.FRAMEWORK, texts.KEY, texts.VERSIONS], [_setting(row) for row in settings(record.settings, wording)], wording)
+    if record.typed:
+        lines = wording.comma.join(
+            code(row.value) + (f" {row.note}" if row.note else "") + (wording.aside(escaped(row.label)) if row.label else "")
+            for row in typed(record.typed, wording)
+        )
+        yield f"{wording.say(handbook.TYPED)}{wording.colon}{lines}"
     yield from _not_this(book, record.not_this, wording)
     helped = [_link("problems", problem.id, wording.say(problem.title), wording) for problem in book.with_fix(record.id)]
     if helped:
