@@ -46,6 +46,7 @@ def test_the_likeliest_time_stands_first(log: str, expected: list[str]) -> None:
     pytest.param(IN_A_STEP + ROOMY, id="the traceback tells"),
     pytest.param(WITH_BATCH + ROOMY, id="the settings are those of a training run"),
     pytest.param("  4%|4         | 21/520 [00:58<23:11,  2.79s/it]" + ROOMY, id="steps had passed"),
+    pytest.param(FULL.format(asked=4096, held=22.71, idle=587.44), id="one request of a good part of the card is no weight"),
     pytest.param(OTHERS, id="somebody else holds the card"),
     pytest.param("the job ended without a message\n", id="no failure of memory"),
 ])  # fmt: skip
@@ -53,7 +54,7 @@ def test_nothing_is_left_open_where_the_log_tells(log: str) -> None:
     assert found(log).open_phase is None
 
 
-@pytest.mark.parametrize(("lang", "evidence"), [("en", "the traceback above the message"), ("zh", "看报错上方的堆栈")])
+@pytest.mark.parametrize(("lang", "evidence"), [("en", "the traceback above it"), ("zh", "看报错上方的堆栈")])
 @pytest.mark.parametrize("log", [ROOMY, TIGHT])
 def test_each_time_has_what_to_type_and_one_line_tells_which_it_was(log: str, lang: str, evidence: str) -> None:
     blocks = compose(found(log), Wording(lang), "0").blocks
