@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from brief_steps import bare_steps
 from situation_table import FOLDER, Row, diagnosis, misses, rows
 
 FIRST = 0.94
@@ -26,7 +27,9 @@ TABLE = list(rows())
 def test_a_situation_is_answered_as_the_table_says(row: Row, bless: bool, tmp_path: Path) -> None:
     if bless:
         pytest.skip("the table is written anew")
-    assert misses(row, diagnosis(row, tmp_path)) == row.get("miss", {})
+    found = diagnosis(row, tmp_path)
+    assert misses(row, found) == row.get("miss", {})
+    assert not list(bare_steps(found)), "a step says how it is done"
 
 
 def test_first_findings_and_first_advice_are_right_as_often_as_they_were() -> None:

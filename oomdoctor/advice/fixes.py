@@ -11,6 +11,7 @@ from oomdoctor.advice.frameworks import framework, rows_for_run
 from oomdoctor.advice.request_step import FittedValue, fitted_values, rows_that_change
 from oomdoctor.advice.savings import freed, missing
 from oomdoctor.advice.settings import SettingChange, config_of, first_number, setting_changes
+from oomdoctor.advice.typed import typed_lines
 from oomdoctor.case.diagnosis import Finding, Fix, MeasuredSaving, NotThis
 from oomdoctor.case.event import Certainty
 from oomdoctor.case.request import FailingRequest
@@ -299,6 +300,7 @@ def _ranked(
         title=fill_template(fix.title, facts),
         how=fill_template(how, facts),
         settings=settings,
+        typed=() if settings or command else typed_lines(pack, fix, known),
         command=command,
         frees=None if frees is None else fill_template(frees.says, facts),
         terms=() if frees is None else tuple(frees.terms),

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from oomdoctor.advice.fixes import with_advice
 from oomdoctor.advice.known_bugs import bugs_first
+from oomdoctor.advice.open_phase import open_phase
 from oomdoctor.case.case import Case, LogStart, Verdict
 from oomdoctor.case.diagnosis import Diagnosis, Finding
 from oomdoctor.case.event import Event, Kind, Value
@@ -198,6 +199,7 @@ def _diagnosis(
         evidence=tuple(seen),
         conclusions=conclusions(pack, seen, known),
         open_cause=open_cause(explained, pack, known),
+        open_phase=None if bugs else open_phase(advised, pack, known, settings),
         request=request,
         bugs=bugs,
     )

@@ -71,6 +71,7 @@ def _files(rules: RuleSet) -> dict[str, list[str]]:
         "computations": rules.computations,
         "holdings": rules.holdings,
         "evidence": rules.evidence,
+        "phases": rules.phases,
         "layouts": rules.layouts,
         "conditions": rules.conditions,
         "operations": rules.operations,

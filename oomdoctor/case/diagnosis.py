@@ -35,6 +35,16 @@ class MeasuredSaving(Struct, frozen=True, kw_only=True):
     setting, whose value is not known; or as the most that it can be."""
 
 
+class TypedLine(Struct, frozen=True, kw_only=True):
+    """What a person types for a fix, where no program is known that has a key for it."""
+
+    line: str
+    by: str = ""
+    """Who understands it, where the line itself does not tell."""
+    value: Text | None = None
+    """What it is given, in words."""
+
+
 class Fix(Struct, frozen=True, kw_only=True):
     """One thing to do."""
 
@@ -42,6 +52,8 @@ class Fix(Struct, frozen=True, kw_only=True):
     title: Text
     how: Text
     settings: tuple[ProposedSetting, ...] = ()
+    typed: tuple[TypedLine, ...] = ()
+    """How it is written where `settings` and `command` are empty."""
     command: str | None = None
     frees: Text | None = None
     terms: tuple[str, ...] = ()
@@ -137,6 +149,23 @@ class OpenCause(Struct, frozen=True, kw_only=True):
     """What gets the evidence."""
 
 
+class FailurePhase(Struct, frozen=True, kw_only=True):
+    """A time at which the run can have died, and what to do then."""
+
+    id: str
+    says: Text
+    """When it was, as a condition: `If it died in a training step`."""
+    fixes: tuple[Fix, ...]
+
+
+class OpenPhase(Struct, frozen=True, kw_only=True):
+    """That nothing tells when the run died, so that what to do depends on it; the most probable time stands first."""
+
+    phases: tuple[FailurePhase, ...]
+    settled_by: Text
+    """The evidence that tells it."""
+
+
 class Diagnosis(Struct, frozen=True, kw_only=True):
     """What `oomdoctor diagnose` knows at the end."""
 
@@ -147,6 +176,8 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
     conclusions: tuple[Text, ...] = ()
     """What follows from the figures of the failure, whatever its cause is, with the figures."""
     open_cause: OpenCause | None = None
+    open_phase: OpenPhase | None = None
+    """When it can have died, where no more than a message tells of the run."""
     request: FailingRequest | None = None
     """What asked for the memory that was not there; None where no memory failed."""
     bugs: tuple[KnownBug, ...] = ()

@@ -9,9 +9,12 @@ from oomdoctor.case.diagnosis import Finding, OpenCause
 from oomdoctor.case.event import Certainty
 from oomdoctor.findings.conditions import KnownFacts
 from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.records.framework import FRAMEWORKS
 from oomdoctor.knowledge.records.problem import CAUSES
 
 _READINGS = 3
+_CONFIG = "--config"
+_NAMING = ("training.framework", "log.framework", "incident.inference")
 _WATCHED = r"oomdoctor run (?:--level (?P<level>\d) )?"
 
 
@@ -25,13 +28,25 @@ def open_cause(findings: Sequence[Finding], pack: Pack, known: KnownFacts) -> Op
         return None
     causes = [pack.record(CAUSES, finding.cause) for finding in readings if finding.cause is not None]
     settling = [settled for cause in causes if cause is not None for settled in cause.settled_by]
-    missing = (settled for settled in settling if all(known.facts.get(fact) is None for fact in settled.unless))
+    has_config = _has_config(pack, known)
+    missing = (
+        settled
+        for settled in settling
+        if all(known.facts.get(fact) is None for fact in settled.unless) and (has_config or _CONFIG not in (settled.command or ""))
+    )
     settled_by = next((settled for settled in missing if not _was_just_run(settled.command, known)), None)
     if settled_by is None:
         return None
     return OpenCause(
         findings=tuple(finding.id for finding in readings), settled_by=settled_by.says, command=_with_own(settled_by.command, known)
     )
+
+
+def _has_config(pack: Pack, known: KnownFacts) -> bool:
+    """Return whether the program can have a config that is read here; of one that nobody knows it can."""
+    name = next((str(value) for fact in _NAMING if (value := known.facts.get(fact))), None)
+    record = None if name is None else pack.record(FRAMEWORKS, name)
+    return record is None or bool(record.settings)
 
 
 def _was_just_run(command: str | None, known: KnownFacts) -> bool:

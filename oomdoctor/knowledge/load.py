@@ -26,6 +26,7 @@ from oomdoctor.knowledge.records.framework import FrameworkRecord, FromKey
 from oomdoctor.knowledge.records.layout import LayoutFile
 from oomdoctor.knowledge.records.lexicon import ConceptRecord, GrammarFile, LexiconFile, RefusalForm
 from oomdoctor.knowledge.records.log_setting import LogSettingRecord
+from oomdoctor.knowledge.records.phase import PhaseFile
 from oomdoctor.knowledge.records.problem import CauseFile, ProblemRecord
 from oomdoctor.knowledge.records.request import OperationFile, RequestFile
 from oomdoctor.knowledge.records.server import ServerRecord
@@ -65,7 +66,7 @@ def load_rules(root: Path, over: Path | None = None) -> RuleSet:
     return rules
 
 
-_BY_ID = ("sources", "causes", "computations", "holdings", "evidence", "layouts", "exports", "operations", "quantities")
+_BY_ID = ("sources", "causes", "computations", "holdings", "evidence", "phases", "layouts", "exports", "operations", "quantities")
 
 
 def load_records(root: Path, over: Path | None = None) -> RuleSet:
@@ -135,6 +136,7 @@ def _read_folder(root: Path, known: Mapping[str, WrittenCondition]) -> RuleSet:
         computations=tuple(load_file(told, ComputationFile).computations) if lexists(told := root / "computations.yaml") else (),
         holdings=tuple(load_file(held, HoldingFile).holdings) if lexists(held := root / "holdings.yaml") else (),
         evidence=tuple(_record(read_yaml(weighed), EvidenceFile, named).evidence) if lexists(weighed := root / "evidence.yaml") else (),
+        phases=tuple(_record(read_yaml(timed), PhaseFile, named).phases) if lexists(timed := root / "phases.yaml") else (),
         layouts=tuple(lying.layouts),
         exports=tuple(lying.exports),
         topics=load_file(told, TopicFile).topics if lexists(told := root / "topics.yaml") else {},

@@ -32,6 +32,7 @@ from oomdoctor.knowledge.records.evidence import EvidenceRecord
 from oomdoctor.knowledge.records.fix import FixRecord, SettingRecord
 from oomdoctor.knowledge.records.form import FormRecord
 from oomdoctor.knowledge.records.framework import FrameworkRecord, WriteRecord
+from oomdoctor.knowledge.records.phase import PhaseRecord
 from oomdoctor.knowledge.records.problem import CaseExample, ProblemRecord
 from oomdoctor.knowledge.records.request import ANY, RequestRecord
 from oomdoctor.knowledge.records.server import COMPUTED, ServerDefault, ServerDefaults, ServerRecord
@@ -89,6 +90,8 @@ def wrong_references(rules: RuleSet) -> Iterator[Wrong]:
         yield from _within(path, problem.id, _problem(problem, names))
     for evidence in rules.evidence:
         yield from _within(str(Path(rules.root) / "evidence.yaml"), evidence.id, _evidence(evidence, names))
+    for phase in rules.phases:
+        yield from _within(str(Path(rules.root) / "phases.yaml"), phase.id, _phase(phase, names))
     for holding in rules.holdings:
         meant = (_unknown("computation", name, names.computations) for name in holding.computations)
         yield from _within(str(Path(rules.root) / "holdings.yaml"), holding.id, meant)
@@ -226,6 +229,9 @@ def _fix(record: FixRecord, names: _Names) -> Iterator[_Mistake]:
         yield _unknown("setting", change.setting, RunSettings.__struct_fields__)
         yield from (_unknown("framework", name, names.frameworks) for name in change.without)
         yield from (_fact(name, scope, names) for name in (*change.facts, *([change.was] if change.was else [])))
+    for typed in record.typed:
+        yield from (_unknown("framework", name, names.frameworks) for name in typed.of)
+        yield from _condition(typed.when, scope, names) if typed.when is not None else ()
     for need in record.needs:
         yield from _condition(need.when, scope, names)
     for other in record.elsewhere:
@@ -239,6 +245,14 @@ def _fix(record: FixRecord, names: _Names) -> Iterator[_Mistake]:
         if wrong.when is not None:
             yield from _condition(wrong.when, scope, names)
     yield from (_unknown("source", name, names.sources) for name in record.cites)
+
+
+def _phase(record: PhaseRecord, names: _Names) -> Iterator[_Mistake]:
+    scope = names.facts.case
+    for when in (record.when, *([record.likelier.when] if record.likelier is not None else [])):
+        yield from _condition(when, scope, names)
+    yield from (_fact(name, scope, names) for name in record.assumes)
+    yield from (_unknown("fix", name, names.fixes) for name in record.fixes)
 
 
 def _setting(row: SettingRecord, names: _Names) -> Iterator[_Mistake]:

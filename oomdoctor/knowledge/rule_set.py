@@ -16,6 +16,7 @@ from oomdoctor.knowledge.records.form import FormRecord, SheetRecord
 from oomdoctor.knowledge.records.framework import FrameworkRecord
 from oomdoctor.knowledge.records.layout import ExportRecord, LayoutRecord
 from oomdoctor.knowledge.records.lexicon import ConceptRecord, RefusalForm
+from oomdoctor.knowledge.records.phase import PhaseRecord
 from oomdoctor.knowledge.records.problem import CauseRecord, ProblemRecord
 from oomdoctor.knowledge.records.request import OperationRecord, QuantityRecord, RequestRecord
 from oomdoctor.knowledge.records.server import ServerRecord
@@ -55,6 +56,7 @@ class RuleSet(Struct, frozen=True):
     computations: tuple[ComputationRecord, ...] = ()
     holdings: tuple[HoldingRecord, ...] = ()
     evidence: tuple[EvidenceRecord, ...] = ()
+    phases: tuple[PhaseRecord, ...] = ()
     layouts: tuple[LayoutRecord, ...] = ()
     exports: tuple[ExportRecord, ...] = ()
     topics: Mapping[str, str] = {}

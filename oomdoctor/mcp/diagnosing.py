@@ -15,6 +15,7 @@ from oomdoctor.api.environment import environment
 from oomdoctor.api.fleet.triage import triage
 from oomdoctor.api.inputs import default_jobs, unread_lines
 from oomdoctor.api.runs.snapshot import snapshot
+from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.errors import UsageError
 from oomdoctor.machine.facts import environment_facts
 from oomdoctor.mcp.answers import ComparisonAnswer, DiagnosisAnswer, FailedJob, FindingsAnswer, TriageAnswer
@@ -22,6 +23,7 @@ from oomdoctor.mcp.toolbox import Toolbox
 from oomdoctor.report.comparison.compare import compose as compose_comparison
 from oomdoctor.report.diagnosis.certainty import finding_certainty, verdict_certainty
 from oomdoctor.report.diagnosis.compose import compose as compose_diagnosis
+from oomdoctor.report.diagnosis.typed_lines import settling_phase
 from oomdoctor.report.machine.environment import compose_environment
 from oomdoctor.report.runs.snapshot import compose as compose_snapshot
 from oomdoctor.report.triage.row_text import redact_line
@@ -31,6 +33,7 @@ from oomdoctor.report.wire.diagnosis import convert_diagnosis
 from oomdoctor.report.wire.environment import convert_environment
 from oomdoctor.report.wire.fleet.summary import convert_fleet
 from oomdoctor.report.wire.runs.snapshot import convert_snapshot
+from oomdoctor.report.wording.wording import Wording
 from oomdoctor.triage.row import JobRow
 from oomdoctor.triage.store.parts import Parts
 
@@ -88,7 +91,7 @@ class DiagnosingTools:
             problem=first.id if first else None,
             confidence=finding_certainty(diagnosis, first).value if first else None,
             fixes=[fix.id for fix in first.fixes] if first else [],
-            settled_by=wording.say(diagnosis.open_cause.settled_by) if diagnosis.open_cause else None,
+            settled_by=_settled_by(diagnosis, wording),
         )
 
     def triage_logs(
@@ -177,3 +180,10 @@ def _failed_job(row: JobRow) -> FailedJob:
         group=row.group,
         retry=row.retry,
     )
+
+
+def _settled_by(diagnosis: Diagnosis, wording: Wording) -> str | None:
+    """Return the evidence that tells when the run died, else why."""
+    if diagnosis.open_phase is not None:
+        return settling_phase(diagnosis.open_phase, wording)
+    return None if diagnosis.open_cause is None else wording.say(diagnosis.open_cause.settled_by)

@@ -29,6 +29,8 @@ def command(cause: str, facts: dict[str, Fact]) -> str | None:
 
 @pytest.mark.parametrize(("cause", "facts", "expected"), [
     pytest.param("batch-too-large", {}, CONFIG, id="what fills the card follows from the config"),
+    pytest.param("batch-too-large", {"log.framework": "transformers"}, CONFIG, id="a program with a config that is read"),
+    pytest.param("batch-too-large", {"log.framework": "comfyui"}, LINES, id="nobody is asked for the config of a program that has none"),
     pytest.param("batch-too-large", {"estimate.fits": "yes"}, LINES, id="where it should have fitted, from who holds it"),
     pytest.param("batch-too-large", {"estimate.fits": "no", "estimate.explains": True}, None, id="where it cannot fit, nothing is open"),
     pytest.param("batch-too-large", {"estimate.fits": "yes", **WATCHED}, LINES, id="counters alone do not name a line"),

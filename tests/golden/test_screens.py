@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from brief_steps import bare_steps
 from golden.test_cases import CASES, diagnosis
 
 from oomdoctor.case.event import Certainty, Kind
@@ -43,6 +44,12 @@ def test_a_screen_is_short_at_80_columns(case: Path, lang: str) -> None:
 def test_at_most_three_steps_stand_on_a_screen(case: Path) -> None:
     steps = [step for block in compose(diagnosis(case), Wording("en"), "0").blocks if isinstance(block, BriefSteps) for step in block.steps]
     assert len(steps) <= (1 if diagnosis(case).case.verdict.kind is Kind.LOOK_ALIKE else 3)
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.name))
+def test_no_step_is_a_bare_heading(case: Path, lang: str) -> None:
+    assert not list(bare_steps(diagnosis(case), lang))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.name))

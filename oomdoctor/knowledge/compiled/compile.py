@@ -88,6 +88,7 @@ def packed(rules: RuleSet, root: str, *, has_examples: bool = True) -> bytes:
         "computations": {record.id: entry(record) for record in rules.computations},
         "holdings": {record.id: entry(record) for record in rules.holdings},
         "evidence": {record.id: entry(record) for record in rules.evidence},
+        "phases": {record.id: entry(record) for record in rules.phases},
         "layouts": {record.id: entry(record) for record in rules.layouts},
         "exports": {record.id: entry(record) for record in rules.exports},
         "bugs": {record.id: entry(record, path) for path, record in _bugs(rules)},

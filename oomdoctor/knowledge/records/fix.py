@@ -118,6 +118,22 @@ class ElsewhereRecord(Record, frozen=True, kw_only=True):
     command: str | None = None
 
 
+class TypedRecord(Record, frozen=True, kw_only=True):
+    """What a person types for a fix where no program is known that has a key for it: the forms that are used most, the commonest first."""
+
+    line: str
+    """An argument, a line of code, an option or a command, as it is typed."""
+    by: str = ""
+    """Who understands it, as people call it, where the line itself does not tell."""
+    of: list[str] = []
+    """The frameworks that it is for; `unknown` is a program of which nothing is known, and an empty list the machine itself."""
+    value: TextRecord | None = None
+    """What it is given, in words, where no figure leads to a value."""
+    when: Condition | None = None
+    """The line is for runs of which this is true."""
+    source: str
+
+
 class NotThisRecord(Record, frozen=True, kw_only=True):
     """Advice that people meet and that is wrong for some problems."""
 
@@ -142,6 +158,8 @@ class FixRecord(Record, frozen=True, kw_only=True):
     settings: list[SettingRecord] = []
     """Rows of one framework each. For a setting of `sets` a row stands instead of what its framework writes. Once the rules are
     loaded the rows of `sets` are among these."""
+    typed: list[TypedRecord] = []
+    """What to type where neither a row of `settings` nor `command` is for the run."""
     command: str | None = None
     elsewhere: list[ElsewhereRecord] = []
     """How it is done where `how` and `command` do not hold; the first whose condition is true counts."""

@@ -8,14 +8,16 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.advice.fixes import unique_fixes
+from oomdoctor.advice.ladder import ladder
 from oomdoctor.case.case import Case
-from oomdoctor.case.diagnosis import Diagnosis, Fix
+from oomdoctor.case.diagnosis import Diagnosis, Fix, OpenPhase
 from oomdoctor.case.event import Certainty, Kind
 from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.certainty import is_other_failure, is_told_by_message
 from oomdoctor.report.diagnosis.headline import settle_text
 from oomdoctor.report.diagnosis.steps import already_set, full_step, setting_as_typed, setting_place
+from oomdoctor.report.diagnosis.typed_lines import phase_spans, settling_phase, typed_spans
 from oomdoctor.report.document import Block, BriefStep, BriefSteps, Folded, Heading, Paragraph, Span, Steps, Style
 from oomdoctor.report.wording import labels
 from oomdoctor.report.wording.phrases import bare, lower_first, spans
@@ -24,7 +26,7 @@ from oomdoctor.units import format_size
 
 _BRIEF = 3
 _SETTINGS = 3
-_HOW = 140
+HOW = 200
 """Characters of how a step is done that a screen has room for."""
 _FOLDED = 12
 _ALREADY = 4
@@ -36,15 +38,25 @@ _PASTED = ("", "-", "<text>")
 
 def do_this(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     """Yield what to do. What is no failure of memory has one remedy, and the others are folded."""
+    if diagnosis.open_phase is not None:
+        yield Heading(_heading(diagnosis, (), wording))
+        yield BriefSteps(tuple(_by_phase(diagnosis.open_phase, wording)))
+        return
     # Of an error of no known class nothing is known that helps, other than to read it.
     is_unknown = is_told_by_message(diagnosis) and diagnosis.case.verdict.kind is Kind.LOOK_ALIKE
-    fixes, settling = [] if is_unknown else unique_fixes(diagnosis.findings), _settling(diagnosis, wording)
+    fixes, settling = [] if is_unknown else ladder(unique_fixes(diagnosis.findings)), _settling(diagnosis, wording)
     fixes = [fix for fix in fixes if not (fix.command and settling and _is_asked(fix.command, settling[0]))]
     most = 1 if is_other_failure(diagnosis) else _BRIEF - len(settling)
     steps = (*(_brief(fix, diagnosis, wording, is_first=number == 0) for number, fix in enumerate(fixes[:most])), *settling)
     if steps:
         yield Heading(_heading(diagnosis, steps, wording))
         yield BriefSteps(steps, tuple(_written_by(diagnosis, fixes[:most], wording)))
+
+
+def _by_phase(open_phase: OpenPhase, wording: Wording) -> Iterator[BriefStep]:
+    """Yield what to do by when the run died, and what tells that."""
+    yield from (BriefStep(phase_spans(phase, wording)) for phase in open_phase.phases)
+    yield BriefStep((Span(wording.say(labels.SETTLE), Style.STRONG), *spans(wording.sentence(settling_phase(open_phase, wording)))))
 
 
 def _heading(diagnosis: Diagnosis, steps: Sequence[BriefStep], wording: Wording) -> str:
@@ -107,8 +119,10 @@ def _brief(fix: Fix, diagnosis: Diagnosis, wording: Wording, *, is_first: bool) 
         return _line(do, place, [frees, lower_first(title)], wording, least=2 if names else 1)
     if fix.command and "\n" not in fix.command:
         return _line((Span(title + wording.colon), Span(fix.command, Style.CODE)), "", [frees], wording)
+    if fix.typed:
+        return _line((Span(title + wording.colon), *typed_spans(fix.typed, wording)), "", [frees], wording)
     how = bare(wording.first_sentences(wording.say(fix.how), 1))
-    return _line((Span(title),), "", [frees, how if len(how) <= _HOW else ""], wording, least=2 if is_first else 1)
+    return _line((Span(title),), "", [frees, how if len(how) <= HOW else ""], wording, least=2)
 
 
 def _line(do: tuple[Span, ...], place: str, asides: Sequence[str], wording: Wording, *, least: int = 1) -> BriefStep:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from oomdoctor.advice.fixes import unique_fixes
-from oomdoctor.case.diagnosis import Finding, Fix, NotThis
+from oomdoctor.case.diagnosis import Finding, Fix, NotThis, TypedLine
 from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.knowledge.tables.titles import framework_title
 from oomdoctor.report.document import Block, Folded, Heading, Paragraph, Row, Span, Step, Steps, Style
@@ -53,10 +53,16 @@ def full_step(fix: Fix, wording: Wording) -> Step:
     return Step(
         title=wording.sentence(wording.say(fix.title)),
         text=spans(wording.say(fix.how)),
-        settings=tuple(settings(fix.settings, wording, _SETTINGS)),
+        settings=tuple(settings(fix.settings, wording, _SETTINGS)) or tuple(_typed(fix.typed, wording)),
         command=fix.command or "",
         note=spans(wording.blank.join(_balance(fix, wording))),
     )
+
+
+def _typed(lines: Sequence[TypedLine], wording: Wording) -> Iterator[Row]:
+    """Yield what is typed where no program is known, each with who understands it."""
+    for line in lines:
+        yield Row(line.by, line.line, "" if line.value is None else wording.say(line.value), style=Style.CODE)
 
 
 def _balance(fix: Fix, wording: Wording) -> Iterator[str]:

@@ -15,7 +15,7 @@ from oomdoctor.knowledge.records.problem import ProblemRecord
 from oomdoctor.knowledge.records.signature import SignatureRecord
 from oomdoctor.knowledge.records.source import Claim, SourceRecord
 from oomdoctor.report.document import Row
-from oomdoctor.report.handbook.fix import balance, settings
+from oomdoctor.report.handbook.fix import balance, settings, typed
 from oomdoctor.report.handbook.parts import versions
 from oomdoctor.report.render.markdown import code, escaped
 from oomdoctor.report.safety.sanitize import clean_line
@@ -95,6 +95,8 @@ def _fix(book: Book, record: FixRecord, wording: Wording) -> Iterator[str]:
         yield f"{wording.say(texts.SHELL)}{wording.colon}{code(record.command)}"
     if record.settings:
         yield settings_table(record, wording)
+    if record.typed:
+        yield typed_lines(record, wording)
     yield from not_this_lines(record.not_this, wording)
     helped = [problem_link(problem, wording) for problem in book.with_fix(record.id)]
     if helped:
@@ -105,6 +107,15 @@ def settings_table(record: FixRecord, wording: Wording, *, most: int | None = No
     """Return the keys of a fix in every framework, as a table; `most` is how many rows at most."""
     rows = [_setting(row) for row in settings(record.settings, wording)]
     return _table([texts.FRAMEWORK, texts.KEY, texts.VERSIONS], rows[:most], wording)
+
+
+def typed_lines(record: FixRecord, wording: Wording) -> str:
+    """Return what is typed where no program is known, each line with who understands it."""
+    lines = wording.comma.join(
+        code(row.value) + (f" {row.note}" if row.note else "") + (wording.aside(escaped(row.label)) if row.label else "")
+        for row in typed(record.typed, wording)
+    )
+    return f"{wording.say(handbook.TYPED)}{wording.colon}{lines}"
 
 
 def problem_link(record: ProblemRecord, wording: Wording) -> str:

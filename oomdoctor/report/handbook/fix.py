@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.knowledge.book import Book
-from oomdoctor.knowledge.records.fix import FixRecord, SettingRecord
+from oomdoctor.knowledge.records.fix import FixRecord, SettingRecord, TypedRecord
 from oomdoctor.knowledge.records.problem import CiteRecord
 from oomdoctor.knowledge.tables.titles import framework_title
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span, Style
@@ -31,6 +31,11 @@ def fix_blocks(book: Book, record: FixRecord, wording: Wording) -> Iterator[Bloc
         yield Facts(tuple(settings(record.settings, wording)))
         read = list(dict.fromkeys(setting.source for setting in record.settings))
         yield Paragraph((Span(wording.say(handbook.KEYS_FROM, list=wording.semicolon.join(read)), Style.DIM),))
+    if record.typed:
+        yield Heading(wording.say(handbook.TYPED))
+        yield Facts(tuple(typed(record.typed, wording)))
+        read = list(dict.fromkeys(line.source for line in record.typed))
+        yield Paragraph((Span(wording.say(handbook.KEYS_FROM, list=wording.semicolon.join(read)), Style.DIM),))
     helped = sorted(book.with_fix(record.id), key=lambda problem: problem.fixes.index(record.id))
     if helped:
         yield Heading(wording.say(handbook.FOR))
@@ -52,6 +57,13 @@ def settings(records: Sequence[SettingRecord], wording: Wording) -> Iterator[Row
         for at in range(0, len(frameworks), _ABREAST):
             label = wording.item_comma.join(frameworks[at : at + _ABREAST])
             yield Row(label, value, aside, Style.CODE)
+
+
+def typed(records: Sequence[TypedRecord], wording: Wording) -> Iterator[Row]:
+    """Yield what is typed where no program is known, each with who understands it."""
+    for record in records:
+        named = record.by or wording.item_comma.join(map(framework_title, record.of[:1]))
+        yield Row(named, record.line, "" if record.value is None else wording.say(record.value), Style.CODE)
 
 
 def _framework(setting: SettingRecord, wording: Wording) -> str:

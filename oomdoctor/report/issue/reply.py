@@ -6,11 +6,12 @@ Everything in it stands in the diagnosis; where that knows nothing, the answer a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from oomdoctor.advice.fixes import unique_fixes
+from oomdoctor.advice.ladder import ladder
 from oomdoctor.case.case import SEVERAL_RUNS, Case
-from oomdoctor.case.diagnosis import Diagnosis, Finding, Fix
+from oomdoctor.case.diagnosis import Diagnosis, Fix
 from oomdoctor.case.event import Kind, Place
 from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.knowledge.tables.titles import framework_title
@@ -20,6 +21,7 @@ from oomdoctor.report.diagnosis.headline import settle_text, summary
 from oomdoctor.report.diagnosis.places import place_text
 from oomdoctor.report.diagnosis.runs import runs_blocks
 from oomdoctor.report.diagnosis.told import told_blocks
+from oomdoctor.report.diagnosis.typed_lines import phase_spans, typed_spans
 from oomdoctor.report.document import Block, Document, Paragraph, Span, Step, Steps, Style
 from oomdoctor.report.issue.held_facts import held_facts
 from oomdoctor.report.issue.missing_info import wanted_list
@@ -46,7 +48,7 @@ _SAMPLE = 200_000
 
 def compose_reply(diagnosis: Diagnosis, wording: Wording, version: str, text: str = "") -> Document:
     """Compose the answer; `text` is what the reporter wrote, so that nobody is asked for what stands in it."""
-    case, findings = diagnosis.case, diagnosis.findings
+    case = diagnosis.case
     wish = not case.incidents and case.verdict.reason == "none" and is_wish(text)
     is_nan = not case.incidents and case.verdict.reason == "none" and has_nan_loss(text)
     blocks: list[Block] = [_shown(diagnosis, wording, wish=wish, is_nan=is_nan)]
@@ -57,7 +59,7 @@ def compose_reply(diagnosis: Diagnosis, wording: Wording, version: str, text: st
     blocks += _meaning(diagnosis, wording)
     void = _void(case, wording)
     blocks += void
-    steps = _steps(findings, wording)[: _STEPS - len(void)]
+    steps = _steps(diagnosis, wording)[: _STEPS - len(void)]
     if steps:
         lead = texts.AVOID if case.verdict.survived else texts.TRY if len(steps) > 1 else texts.TRY_ONE
         blocks += [Paragraph((Span(wording.say(lead)),)), Steps(steps)]
@@ -155,8 +157,11 @@ def _void(case: Case, wording: Wording) -> list[Block]:
     return [Paragraph((Span(lead), *spans(wording.sentence(wording.say(issue.what))), *write))]
 
 
-def _steps(findings: Sequence[Finding], wording: Wording) -> tuple[Step, ...]:
-    return tuple(_step(fix, wording) for fix in unique_fixes(findings)[:_STEPS])
+def _steps(diagnosis: Diagnosis, wording: Wording) -> tuple[Step, ...]:
+    """Return the first steps; where nothing tells when the run died, what to do by when it was."""
+    if diagnosis.open_phase is not None:
+        return tuple(Step(title="", text=phase_spans(phase, wording)) for phase in diagnosis.open_phase.phases)
+    return tuple(_step(fix, wording) for fix in ladder(unique_fixes(diagnosis.findings))[:_STEPS])
 
 
 def _step(fix: Fix, wording: Wording) -> Step:
@@ -173,6 +178,8 @@ def _step(fix: Fix, wording: Wording) -> Step:
         return Step(title=title, text=(*pieces, Span(wording.say(texts.IN, where=place) if place else "")))
     if fix.command and "\n" not in fix.command:
         return Step(title=title, text=(Span(fix.command, Style.CODE),))
+    if fix.typed:
+        return Step(title=title, text=typed_spans(fix.typed, wording))
     return Step(title=title, text=spans(wording.first_sentences(wording.say(fix.how), _SENTENCES)))
 
 

@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType, to_builtins
 from msgspec.structs import asdict, replace
 
 from oomdoctor.case.case import Case, RunLine, Source, Verdict
-from oomdoctor.case.diagnosis import Cite, Diagnosis, Evidence, Finding, Fix, NotThis, OpenCause
+from oomdoctor.case.diagnosis import Cite, Diagnosis, Evidence, Finding, Fix, NotThis, OpenCause, OpenPhase
 from oomdoctor.case.event import Event, Value
 from oomdoctor.case.expected import AtFailure, Expected, Told
 from oomdoctor.case.incident import Incident, LedgerEntry
@@ -17,6 +17,7 @@ from oomdoctor.case.plan import Fit, Fits
 from oomdoctor.case.settings import RunConfig, Scalar, WrittenSetting
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.headline import plain, settle_text, summary
+from oomdoctor.report.diagnosis.typed_lines import typed_spans
 from oomdoctor.report.safety.sanitize import clean, clean_line
 from oomdoctor.report.wire.bugs import convert_bug
 from oomdoctor.report.wire.estimate import convert_estimate
@@ -30,6 +31,7 @@ from oomdoctor.report.wire.report_v1 import (
     ConfigSettingV1,
     EventV1,
     EvidenceV1,
+    FailurePhaseV1,
     FieldValue,
     FindingV1,
     FixV1,
@@ -38,6 +40,7 @@ from oomdoctor.report.wire.report_v1 import (
     MeasuredSavingV1,
     NotThisV1,
     OpenCauseV1,
+    OpenPhaseV1,
     ReportV1,
     RunConfigV1,
     RunV1,
@@ -79,6 +82,7 @@ def convert_diagnosis(diagnosis: Diagnosis, wording: Wording, version: str) -> R
         findings=tuple(convert_finding(finding, wording) for finding in diagnosis.findings),
         open_cause=_open_cause(diagnosis.open_cause, wording),
         conclusions=tuple(_plain(text, wording) for text in diagnosis.conclusions),
+        open_phase=_open_phase(diagnosis.open_phase, wording),
         gaps=tuple(gap(missing) for missing in case.gaps),
         told=None if case.told is None else _told(case.told, wording),
         series=tuple(convert_series(series) for series in case.series[:SERIES_LIMIT]),
@@ -304,6 +308,16 @@ def _open_cause(open_cause: OpenCause | None, wording: Wording) -> OpenCauseV1 |
     return OpenCauseV1(findings=open_cause.findings, settled_by=_plain(open_cause.settled_by, wording), command=open_cause.command)
 
 
+def _open_phase(open_phase: OpenPhase | None, wording: Wording) -> OpenPhaseV1 | None:
+    if open_phase is None:
+        return None
+    phases = [
+        FailurePhaseV1(id=phase.id, says=_plain(phase.says, wording), fixes=tuple(_fix(fix, wording) for fix in phase.fixes))
+        for phase in open_phase.phases
+    ]
+    return OpenPhaseV1(phases=tuple(phases), settled_by=_plain(open_phase.settled_by, wording))
+
+
 def _evidence(evidence: Evidence) -> EvidenceV1:
     place = evidence.place
     return EvidenceV1(
@@ -334,6 +348,7 @@ def _fix(fix: Fix, wording: Wording) -> FixV1:
         safety=fix.safety,
         cites=fix.cites,
         frees_measured=None if saving is None else MeasuredSavingV1(bytes=saving.bytes, of_bytes=saving.of, by=saving.by),
+        typed=tuple(clean("".join(span.text for span in typed_spans((line,), wording)), _TEXT) for line in fix.typed),
     )
 
 

@@ -175,6 +175,8 @@ class FixV1(Struct, frozen=True, kw_only=True):
     cites: tuple[str, ...]
     frees_measured: MeasuredSavingV1 | None = None
     """Null where what it lowers was not measured."""
+    typed: tuple[str, ...] = ()
+    """Of which one is typed where no program is known that has a key for it, each with who understands it in brackets."""
 
 
 class NotThisV1(Struct, frozen=True, kw_only=True):
@@ -212,6 +214,25 @@ class OpenCauseV1(Struct, frozen=True, kw_only=True):
     """Ids of findings, the most probable first."""
     settled_by: str
     command: str | None
+
+
+class FailurePhaseV1(Struct, frozen=True, kw_only=True):
+    """A time at which the run can have died, and what to do then."""
+
+    id: str
+    says: str
+    """When it was, as a condition."""
+    fixes: tuple[FixV1, ...]
+    """Each where the one before is not enough."""
+
+
+class OpenPhaseV1(Struct, frozen=True, kw_only=True):
+    """That nothing tells when the run died, so that what to do depends on it."""
+
+    phases: tuple[FailurePhaseV1, ...]
+    """The most probable first."""
+    settled_by: str
+    """What stands in the traceback at each of these times."""
 
 
 class FindingV1(Struct, frozen=True, kw_only=True):
@@ -382,6 +403,8 @@ class ReportV1(Struct, frozen=True, kw_only=True):
     """What is not known."""
     conclusions: tuple[str, ...] = ()
     """What follows from the figures of the failure, whatever its cause is."""
+    open_phase: OpenPhaseV1 | None = None
+    """Where no more than a message tells of the run: what to do by when it died."""
     told: ToldV1 | None = None
     """What somebody says of a run without a log."""
     series: Annotated[tuple[RecordedSeriesV1, ...], Meta(max_length=SERIES_LIMIT)] = ()

@@ -55,6 +55,7 @@ RUN = Text("In the shell", "在终端执行")
 KEYS = Text("The keys", "参数")
 FREES = Text("Frees", "省下的是")
 NEEDS = Text("Needs", "前提")
+TYPED = Text("Where no program is known", "不清楚是哪个程序时")
 COSTS = Text("Costs", "代价")
 WHO_DECIDES = Text("Who decides", "由谁决定")
 SAFETY: Mapping[str, Text] = {

@@ -39,6 +39,9 @@ FREES_SHORT: Mapping[str, Text] = {
 }
 """What a fix frees, by how that is known (MeasuredSaving.by)."""
 OR_ELSE = Text(" or ", " 或 ")
+EITHER = Text(" or ", "，或 ")
+THEN = Text("; then ", "；还不够再用 ")
+TRACEBACK_TELLS = Text("the traceback above it: {shown}; else the config", "看报错上方的堆栈：{shown}；没有就看配置")
 REQUEST = Text("The request was for {what}.", "失败的申请是{what}。")
 GROWS_WITH = Text("The request grows with {what}.", "这次申请的大小随{what}增长。")
 WHY = Text("Why ({sure}): ", "原因（{sure}）：")
