@@ -58,7 +58,7 @@ def told_card(text: str) -> tuple[str | None, Card | None]:
     for number, match in enumerate(_CARD.finditer(text)):
         if number >= _TRIED:
             break
-        written = match[0].replace("(", "").replace("（", "").strip()
+        written = " ".join(re.sub(r"[(（]", " ", match[0]).split())
         card = card_named(written) or card_named(written[: match.end() - match.start() - len(match["size"] or "")])
         if not _means_card(match, text):
             continue
@@ -86,6 +86,13 @@ def _means_card(match: re.Match[str], text: str) -> bool:
 
 def told_count(text: str) -> int:
     """Return how many cards a text speaks of; one where it does not say."""
+    return said_count(text) or 1
+
+
+def said_count(text: str) -> int | None:
+    """Return how many cards a text speaks of; None where it does not say."""
     match = _COUNT.search(text)
-    written = next((part for part in match.groups() if part), "1").lower() if match else "1"
+    if match is None:
+        return None
+    written = next(part for part in match.groups() if part).lower()
     return max(1, _NUMBERS.get(written) or int(written))

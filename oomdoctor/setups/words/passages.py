@@ -1,0 +1,147 @@
+"""The lines of a log that a person wrote: labelled values of lists, tables and issue forms, and sentences. What programs print is left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from oomdoctor.knowledge.tables.stated_words import labels, sentences
+
+_MOST_BYTES, _MOST_LINES, _LONGEST = 48 << 10, 1500, 1200
+"""So much of the beginning of a log is looked at: people write above what they paste."""
+_MARK = r"(?:[>|•·●○*+✅🔹–—-]|\d{1,2}[.)]|\[[ xX]\]|#{1,6})"
+_LABELLED = re.compile(
+    rf"(?P<marks>(?:\s{{0,6}}{_MARK}){{0,3}})\s{{0,6}}[*_`]{{0,3}}(?P<label>[A-Za-z\u4e00-\u9fff][\w /().\u4e00-\u9fff-]{{0,44}}?)[*_`]{{0,3}}\s{{0,6}}"
+    r"(?P<sign>[:：|]|\s=\s)[*_`]{0,3}\s{0,6}(?P<value>\S.{0,240})$"
+)
+_HEADING = re.compile(r"\s{0,3}(?:#{1,6}\s{1,3}|\*\*)(?P<label>[A-Za-z\u4e00-\u9fff][\w /().\u4e00-\u9fff-]{0,44}?)\**[:：]?\s{0,3}$")
+"""A heading of an issue form; what was filled in stands below it."""
+_BESIDE_LABEL = re.compile(r"\([^()]{0,40}\)|（[^（）]{0,40}）")
+_KEY = re.compile(r"\s{0,20}[\"']?[a-z][a-z0-9]*_[a-z0-9_]*[\"']?\s{0,4}[:=]")
+"""A key of a config or of what a program dumps."""
+_PRINTED = re.compile(
+    r"\s{4}|\t|\s{0,3}(?:\[|\d{4}-\d\d|\d\d:\d\d|[IWEF]\d{4}|(?:INFO|WARN(?:ING)?|ERROR|DEBUG|Traceback|File|During|raise|return|import|from|def|class)\b)"
+    r"|.*(?:\bINFO\b|\bWARNING\b|\bERROR\b|\w(?:Error|Exception|Warning):|it/s|s/it|\|\s{0,3}\d{1,6}/|\b\d\d:\d\d:\d\d|::|=>|->|[{};]\s{0,2}$|\w\(\w*\)|\.py\b|[\w]=[\w'\"])"
+)
+"""The forms of what a program prints, or of code."""
+_BY_SOMEBODY = re.compile(
+    r"(?<![\w/'-])(?:I|I'm|I've|Im)(?![\w/'-])|(?i:\b(?:my|we|we're|our|i am|i have|i was)\b)|[我俺咱]|请问|求助|求教|大佬|各位|有没有"
+)
+_BEGINS_LIKE_A_REPORT = re.compile(
+    r"(?i)\s{0,3}(?:[-*•]\s)?(?:(?:when|while) )?(?:using|train(?:ing)?|(?:full[ -])?fine-?tun(?:e|ing)|run(?:ning)?|serv(?:e|ing)|deploy(?:ing)?|q?-?lora|sft|dpo|grpo|ppo"
+    r"|cuda oom|oom|out of memory|trying)\b|\s{0,3}(?:用|使用|在|单卡|单机|双卡|全参|全量|微调|训练|部署|[一两双单四八\d]{1,2}\s?[张块卡])"
+)
+"""How a sentence without a subject begins that tells of a run."""
+_USES = re.compile(r"(?i)\b(?:on|with|using)\b (?:\w{1,8} ){0,2}\S|[用在卡]")
+_BREAK = re.compile(
+    r"(?<=[.!?;])\s+|(?<=[。！？；])|[,，]\s*(?=(?i:but|however|though|then|how|is there|any (?:idea|way|help|suggestion)|what|why|can|could|please|help)\b)"
+    r"|[,，]\s*(?=而|但|不过|然后|请|怎么|如何|求|有没有|是不是|为什么|为啥|该)"
+)
+"""Where another sentence begins, also the question behind a comma."""
+
+Mood = Literal["run", "tried", "aside"]
+"""Whether a sentence tells of the run, of what was tried, or of something else: what may be, what others have."""
+
+
+class Labelled(Struct, frozen=True):
+    """A value behind a label that the table knows."""
+
+    means: str
+    label: str
+    value: str
+    line: int
+
+
+class Sentence(Struct, frozen=True):
+    """A sentence that somebody wrote."""
+
+    text: str
+    mood: Mood
+    line: int
+
+
+def read_passages(data: bytes) -> tuple[list[Labelled], list[Sentence]]:
+    """Return the labelled values and the sentences in the beginning of a log."""
+    lines = [line.rstrip("\r") for line in data[:_MOST_BYTES].decode("utf-8", "replace").split("\n")[:_MOST_LINES]]
+    marked: list[Labelled] = []
+    said: list[Sentence] = []
+    for number, line in enumerate(lines):
+        if not line or len(line) > _LONGEST:
+            continue
+        labelled = _labelled(lines, number)
+        if labelled is not None:
+            marked.append(labelled)
+        elif _is_somebodys(line):
+            said += _sentences(line, number + 1)
+    return marked, said
+
+
+def _labelled(lines: Sequence[str], number: int) -> Labelled | None:
+    match = _LABELLED.match(lines[number])
+    if match is None:
+        return _filled_in(lines, number)
+    means = _meaning(match["label"])
+    if means is None or _is_of_a_dump(match, lines, number):
+        return None
+    value = match["value"].strip(" |*`_")
+    return Labelled(means, match["label"], value, number + 1) if value else None
+
+
+def _filled_in(lines: Sequence[str], number: int) -> Labelled | None:
+    """Return what stands below a heading of an issue form."""
+    heading = _HEADING.match(lines[number])
+    means = None if heading is None else _meaning(heading["label"])
+    if heading is None or means is None:
+        return None
+    below = [(at, lines[at].strip(" -*`")) for at in range(number + 1, min(number + 3, len(lines))) if lines[at].strip(" -*`")]
+    return Labelled(means, heading["label"], below[0][1], below[0][0] + 1) if below and not below[0][1].startswith("#") else None
+
+
+def _meaning(label: str) -> str | None:
+    plain = " ".join(_BESIDE_LABEL.sub(" ", label).lower().replace("_", " ").replace("-", " ").split())
+    return labels().get(plain)
+
+
+def _is_of_a_dump(match: re.Match[str], lines: Sequence[str], number: int) -> bool:
+    """Return whether a labelled value is one of the keys of a config or of what a program dumps, which have readers of their own."""
+    if "_" in match["label"]:
+        return True
+    if match["marks"].strip() or not match["label"].isascii() or match["label"] != match["label"].lower():
+        return False
+    if match[0][:1].isspace() and not match["label"].count(" "):
+        return True
+    return any(_KEY.match(line) for line in lines[max(0, number - 4) : number + 5])
+
+
+def _is_somebodys(line: str) -> bool:
+    """Return whether a line is a sentence that somebody wrote about a run."""
+    if len(line) < 12 or _PRINTED.match(line):
+        return False
+    return _BY_SOMEBODY.search(line) is not None or (_BEGINS_LIKE_A_REPORT.match(line) is not None and _USES.search(line) is not None)
+
+
+def _sentences(line: str, number: int) -> Iterator[Sentence]:
+    for part in _BREAK.split(line):
+        if part.strip():
+            yield Sentence(part.strip(), mood_of(part), number)
+
+
+def mood_of(sentence: str) -> Mood:
+    """Return whether a sentence tells of the run itself."""
+    if sentence.rstrip().endswith(("?", "？")) or sentences("supposed").search(sentence) or sentences("other").search(sentence):
+        return "aside"
+    return "tried" if _tries_a_change(sentence) else "run"
+
+
+def _tries_a_change(sentence: str) -> bool:
+    """Return whether a sentence says that something was tried; who tried to train a model tells of the run."""
+    return any(not _TO_RUN.match(sentence, match.end()) for match in sentences("tried").finditer(sentence))
+
+
+_TO_RUN = re.compile(
+    r"(?i)\s(?:to|and) (?:\w{1,10} )?(?:(?:full|lora|qlora)[ -])?(?:re-?)?(?:train|run|fine-?tune|fine tune|load|use|serve|deploy|launch|start|sft|reproduce|do|perform|pre-?train)\b"
+    r"|[用在]?(?:微调|训练|部署|运行|跑)|\s(?:training|running|fine-?tuning|serving|loading)\b"
+)
