@@ -426,6 +426,8 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     settings: RunSettings = RunSettings()
     places: Mapping[str, WrittenSetting] = field(default_factory=dict)
     """Where each of them stands; one that was worked out from others has no place."""
+    stated: tuple[str, ...] = ()
+    """Those that only the text around the log says: somebody's word, and not seen in a run."""
     issues: tuple[ConfigIssue, ...] = ()
     """The worst first."""
 

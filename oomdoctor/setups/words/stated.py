@@ -9,18 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from oomdoctor.case.case import LogStart
 from oomdoctor.case.settings import Scalar
 from oomdoctor.case.stated import StatedFact, StatedRun
 from oomdoctor.knowledge.tables.cards import card_named
 from oomdoctor.knowledge.tables.stated_words import program_in, program_place
 from oomdoctor.setups.words.labels import labelled_values
-from oomdoctor.setups.words.passages import Labelled, Sentence, read_passages
+from oomdoctor.setups.words.passages import Labelled, Sentence
 from oomdoctor.setups.words.told import methods_in, read_told
 from oomdoctor.setups.words.told_cards import said_count, told_card
 
-_LOGS = 4
-"""So many logs are read; those of other ranks begin alike."""
 _OF_THE_RUN = (
     "finetuning", "lora_rank", "micro_batch", "accumulation", "sequence_length", "gradient_checkpointing", "zero_stage",
     "offload_optimizer", "fsdp", "packing", "optimizer",
@@ -33,15 +30,14 @@ _RUNS = re.compile(
 _ADAPTS = ("lora", "qlora", "dora")
 
 
-def read_stated(starts: Sequence[LogStart]) -> StatedRun:
-    """Return what the text of logs states of the run."""
+def read_stated(passages: Sequence[tuple[str, Sequence[Labelled], Sequence[Sentence]]]) -> StatedRun:
+    """Return what the passages of logs, each with the name of its log, state of the run."""
     facts: list[StatedFact] = []
     tried: list[StatedFact] = []
-    for start in starts[:_LOGS]:
-        marked, said = read_passages(start.data)
-        facts += [fact for labelled in marked for fact in _of_label(labelled, start.name)]
-        facts += [fact for sentence in said if sentence.mood == "run" for fact in _of_sentence(sentence, start.name)]
-        tried += [fact for sentence in said if sentence.mood == "tried" for fact in _of_sentence(sentence, start.name)]
+    for name, marked, said in passages:
+        facts += [fact for labelled in marked for fact in _of_label(labelled, name)]
+        facts += [fact for sentence in said if sentence.mood == "run" for fact in _of_sentence(sentence, name)]
+        tried += [fact for sentence in said if sentence.mood == "tried" for fact in _of_sentence(sentence, name)]
     return StatedRun(facts=tuple(_agreed(facts)), tried=tuple(fact for fact in tried if fact.name in _OF_THE_RUN))
 
 
