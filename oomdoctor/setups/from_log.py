@@ -21,6 +21,7 @@ from oomdoctor.knowledge.hub_configs.decoder import shape_from_config, unusable_
 from oomdoctor.knowledge.hub_configs.sizes import HubConfig
 from oomdoctor.knowledge.tables.shapes import counted_shape, model_shape
 from oomdoctor.setups import prompts
+from oomdoctor.setups.nearest_model import nearest_model, size_in
 from oomdoctor.setups.from_settings import NO_VERSIONS, setup_from_settings
 
 _SAME = 1e-5
@@ -29,6 +30,7 @@ _UNGATED, _STEP = "gpt2", 64
 """A gated MLP is two thirds of four times as wide as the model, in steps of 64: megatron/training/arguments.py:1287 of core_v0.19.0."""
 _FEW = 0.5
 """A run that trains a smaller share of the parameters trains adapters, or a part of the layers."""
+_OF_EXPERTS = re.compile(r"(?i)a\d{1,3}(?:\.\d)?b|\dx\d|moe")
 _PACKED = re.compile(r"(?i)int-?[48]|[48]-?bit|fp8|awq|gptq|nf4")
 """What says in a model's name that its weights are packed."""
 _CARDS = ("world_size", "num_processes", "nproc_per_node", "num_gpus")
@@ -66,7 +68,7 @@ def run_from_log(training: RunConfig | None, log: Mapping[str, Value]) -> Logged
     framework = training.framework if training and training.framework else log.get("log.framework")
     cards = settings.world_size or next((count for name in _CARDS if (count := _number(log, name))), None)
     return LoggedRun(
-        shape=_counted(everything, trained) or (model_shape(str(named)) if named else sized_model(settings)),
+        shape=_counted(everything, trained) or (_named(str(named)) if named else sized_model(settings)),
         settings=settings,
         framework=str(framework) if framework else None,
         cards=cards if cards and cards > 0 else 1,
@@ -106,6 +108,12 @@ def sizes_said(settings: RunSettings) -> HubConfig:
     if isinstance(hidden, int):
         assumed["intermediate_size"] = 4 * hidden if config.get("model_type") == _UNGATED else int(4 * hidden * 2 / 3 / _STEP) * _STEP
     return {**assumed, **config}
+
+
+def _named(name: str) -> Shape | None:
+    """Return the model of a name; where nobody knows it, a model of the size that the name says. The experts of one are no such size."""
+    shape, size = model_shape(name), size_in(name)
+    return shape or (nearest_model(size, name) if size is not None and not _OF_EXPERTS.search(name) else None)
 
 
 def _counted(everything: int | None, trained: int | None) -> Shape | None:

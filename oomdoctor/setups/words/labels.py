@@ -39,11 +39,26 @@ _HUB_NAME = re.compile(r"[A-Za-z][\w.-]{1,60}/[A-Za-z][\w.-]{2,90}")
 _ALTERNATIVES = re.compile(r"(?i)\b(?:or|and|vs)\b|[/;、]|\d\s{0,2}(?:->|→|,)\s{0,2}\d|或|和")
 _VERSION = re.compile(r"v?(\d{1,4}\.\d{1,4}(?:\.\d{1,4})?(?:\.?(?:post|rc|dev|a|b)\d{1,8})?)")
 
+_VERSION_OF = "version "
+_LIBRARIES = ("transformers", "trl", "diffusers", "deepspeed", "verl")
+
 
 def labelled_values(means: str, value: str) -> Values:
     """Yield what a value says, as settings and facts, by what its label means."""
+    if means.startswith(_VERSION_OF):
+        yield from _version(means.removeprefix(_VERSION_OF), value)
+        return
     reader = _READERS.get(means)
     yield from reader(value) if reader is not None else _number(means, value)
+
+
+def _version(program: str, value: str) -> Values:
+    """Yield the version of a program; who names it in a report runs it, unless it is a library that others are built on."""
+    match = _VERSION.match(value)
+    if match is not None:
+        yield f"{program.replace('-', '_').replace('.', '_')}_version", match[1]
+        if program not in _LIBRARIES:
+            yield "framework", program
 
 
 def _number(name: str, value: str) -> Values:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from oomdoctor.knowledge.tables.stated_words import labels, sentences
+from oomdoctor.knowledge.tables.stated_words import labels, program_in, sentences
 
 _MOST_BYTES, _MOST_LINES, _LONGEST = 48 << 10, 1500, 1200
 """So much of the beginning of a log is looked at: people write above what they paste."""
@@ -19,6 +19,7 @@ _LABELLED = re.compile(
 )
 _HEADING = re.compile(r"\s{0,3}(?:#{1,6}\s{1,3}|\*\*)(?P<label>[A-Za-z\u4e00-\u9fff][\w /().\u4e00-\u9fff-]{0,44}?)\**[:：]?\s{0,3}$")
 """A heading of an issue form; what was filled in stands below it."""
+_VERSION_LABEL = re.compile(r"(.{2,30}) versions?|(.{2,30}) ?版本")
 _BESIDE_LABEL = re.compile(r"\([^()]{0,40}\)|（[^（）]{0,40}）")
 _KEY = re.compile(r"\s{0,20}[\"']?[a-z][a-z0-9]*_[a-z0-9_]*[\"']?\s{0,4}[:=]")
 """A key of a config or of what a program dumps."""
@@ -102,7 +103,14 @@ def _filled_in(lines: Sequence[str], number: int) -> Labelled | None:
 
 def _meaning(label: str) -> str | None:
     plain = " ".join(_BESIDE_LABEL.sub(" ", label).lower().replace("_", " ").replace("-", " ").split())
-    return labels().get(plain)
+    return labels().get(plain) or _version_of(plain)
+
+
+def _version_of(label: str) -> str | None:
+    """Return `version NAME` where a label is that of a program's version."""
+    name = _VERSION_LABEL.fullmatch(label.replace("`", ""))
+    program = None if name is None else program_in(name[1] or name[2])
+    return None if program is None else f"version {program}"
 
 
 def _is_of_a_dump(match: re.Match[str], lines: Sequence[str], number: int) -> bool:
