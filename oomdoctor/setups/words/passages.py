@@ -17,7 +17,9 @@ _LABELLED = re.compile(
     rf"(?P<marks>(?:\s{{0,6}}{_MARK}){{0,3}})\s{{0,6}}[*_`]{{0,3}}(?P<label>[A-Za-z\u4e00-\u9fff][\w /().\u4e00-\u9fff-]{{0,44}}?)[*_`]{{0,3}}\s{{0,6}}"
     r"(?P<sign>[:：|]|\s=\s)[*_`]{0,3}\s{0,6}(?P<value>\S.{0,240})$"
 )
-_HEADING = re.compile(r"\s{0,3}(?:#{1,6}\s{1,3}|\*\*)(?P<label>[A-Za-z\u4e00-\u9fff][\w /().\u4e00-\u9fff-]{0,44}?)\**[:：]?\s{0,3}$")
+_HEADING = re.compile(
+    r"\s{0,3}(?:#{1,6}\s{1,3}|\*\*)?(?P<label>[A-Za-z\u4e00-\u9fff][\w /().\u4e00-\u9fff-]{0,44}?)(?:\**[:：]\**|(?<=\w)\*\*|(?<=\w))\s{0,3}$"
+)
 """A heading of an issue form; what was filled in stands below it."""
 _VERSION_LABEL = re.compile(r"(.{2,30}) versions?|(.{2,30}) ?版本")
 _BESIDE_LABEL = re.compile(r"\([^()]{0,40}\)|（[^（）]{0,40}）")
@@ -28,18 +30,23 @@ _PRINTED = re.compile(
     r"|.*(?:\bINFO\b|\bWARNING\b|\bERROR\b|\w(?:Error|Exception|Warning):|it/s|s/it|\|\s{0,3}\d{1,6}/|\b\d\d:\d\d:\d\d|::|=>|->|[{};]\s{0,2}$|\w\(\w*\)|\.py\b|[\w]=[\w'\"])"
 )
 """The forms of what a program prints, or of code."""
+_CARD_ITEM = re.compile(
+    r"(?i)\s{0,6}[-*•·●]\s{1,4}(?:\d{1,2} ?[x×*张块]? ?)?(?:(?:nvidia|geforce|tesla|quadro|rtx|gtx) ?){0,3}(?:[avhblpt]\d{1,4}[a-z]{0,2}|[2-5]0[5-9]0(?: ?ti| ?super| ?d)?)"
+    r"(?:[ (（-]{1,2}\d{1,3} ?gi?b?[)）]?)?(?: ?(?:显存|显卡|gpus?|vram))?(?: ?[x×*] ?\d{1,2})?\s{0,4}"
+)
 _BY_SOMEBODY = re.compile(
     r"(?<![\w/'-])(?:I|I'm|I've|Im)(?![\w/'-])|(?i:\b(?:my|we|we're|our|i am|i have|i was)\b)|[我俺咱]|请问|求助|求教|大佬|各位|有没有"
 )
 _BEGINS_LIKE_A_REPORT = re.compile(
-    r"(?i)\s{0,3}(?:[-*•]\s)?(?:(?:when|while) )?(?:using|train(?:ing)?|(?:full[ -])?fine-?tun(?:e|ing)|run(?:ning)?|serv(?:e|ing)|deploy(?:ing)?|q?-?lora|sft|dpo|grpo|ppo"
-    r"|cuda oom|oom|out of memory|trying)\b|\s{0,3}(?:用|使用|在|单卡|单机|双卡|全参|全量|微调|训练|部署|[一两双单四八\d]{1,2}\s?[张块卡])"
+    r"(?i)\s{0,3}(?:(?:[-*•]|#{1,3})\s)?(?:(?:when|while) )?(?:using|train(?:ing)?|(?:full[ -])?fine-?tun(?:e|ing)|run(?:ning)?|serv(?:e|ing)|deploy(?:ing)?|q?-?lora|sft|dpo|grpo|ppo"
+    r"|cuda oom|oom|(?:cuda )?out of memory(?: error)?|trying)\b|\s{0,3}(?:#{1,3}\s)?(?:尝试|用|使用|在|单卡|单机|双卡|全参|全量|微调|训练|部署|[一两双单四八\d]{1,2}\s?[张块卡])"
 )
 """How a sentence without a subject begins that tells of a run."""
 _USES = re.compile(r"(?i)\b(?:on|with|using)\b (?:\w{1,8} ){0,2}\S|[用在卡]")
 _BREAK = re.compile(
-    r"(?<=[.!?;])\s+|(?<=[。！？；])|[,，]\s*(?=(?i:but|however|though|then|how|is there|any (?:idea|way|help|suggestion)|what|why|can|could|please|help)\b)"
-    r"|[,，]\s*(?=而|但|不过|然后|请|怎么|如何|求|有没有|是不是|为什么|为啥|该)"
+    r"(?<=[.!?;])\s+|(?<=[。！？；？])"
+    r"|[,，]\s*(?=(?i:but|however|though|even though|then|how|is (?:it|this|that|there)|any (?:idea|way|help|suggestion)|which|this|so|what|why|can|could|please|help)\b)"
+    r"|[,，]\s*(?=而|但|不过|然后|请|怎么|如何|求|有没有|是不是|是否|为什么|为啥|该|大概|需要|能|可)|\s(?=even though\b)"
 )
 """Where another sentence begins, also the question behind a comma."""
 
@@ -75,6 +82,8 @@ def read_passages(data: bytes) -> tuple[list[Labelled], list[Sentence]]:
         labelled = _labelled(lines, number)
         if labelled is not None:
             marked.append(labelled)
+        elif _is_a_card(line):
+            marked.append(Labelled("card", line.strip(), line.strip(" \t-*•·●"), number + 1))
         elif _is_somebodys(line):
             said += _sentences(line, number + 1)
     return marked, said
@@ -95,7 +104,7 @@ def _filled_in(lines: Sequence[str], number: int) -> Labelled | None:
     """Return what stands below a heading of an issue form."""
     heading = _HEADING.match(lines[number])
     means = None if heading is None else _meaning(heading["label"])
-    if heading is None or means is None:
+    if heading is None or means is None or not re.search(r"[#*:：]", lines[number]):
         return None
     below = [(at, lines[at].strip(" -*`")) for at in range(number + 1, min(number + 3, len(lines))) if lines[at].strip(" -*`")]
     return Labelled(means, heading["label"], below[0][1], below[0][0] + 1) if below and not below[0][1].startswith("#") else None
@@ -122,6 +131,11 @@ def _is_of_a_dump(match: re.Match[str], lines: Sequence[str], number: int) -> bo
     if match[0][:1].isspace() and not match["label"].count(" "):
         return True
     return any(_KEY.match(line) for line in lines[max(0, number - 4) : number + 5])
+
+
+def _is_a_card(line: str) -> bool:
+    """Return whether an item of a list is hardly more than the name of a card (`- 2x RTX 4090 24G`)."""
+    return _CARD_ITEM.fullmatch(line) is not None
 
 
 def _is_somebodys(line: str) -> bool:
@@ -151,5 +165,5 @@ def _tries_a_change(sentence: str) -> bool:
 
 _TO_RUN = re.compile(
     r"(?i)\s(?:to|and) (?:\w{1,10} )?(?:(?:full|lora|qlora)[ -])?(?:re-?)?(?:train|run|fine-?tune|fine tune|load|use|serve|deploy|launch|start|sft|reproduce|do|perform|pre-?train)\b"
-    r"|[用在]?(?:微调|训练|部署|运行|跑)|\s(?:training|running|fine-?tuning|serving|loading)\b"
+    r"|[^，。,]{0,40}(?:微调|训练|部署|运行|跑|加载)|\s(?:training|running|fine-?tuning|serving|loading)\b"
 )

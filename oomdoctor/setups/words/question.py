@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,7 +24,8 @@ _TRAINS = (
     r"(?i)\b(?:pre-?|re-?)?(?:train\w*|fine-?tun\w*|tun(?:e|ing)|sft|dpo|grpo|ppo|q?-?lora|dora|full[ -]?ft)\b|full fine[ -]?tun"
     r"|微调|训练|全参|全量"
 )
-_GGUF = re.compile(r"(?i)\bgguf\b")
+_BY_FORMAT: Mapping[str, str] = {"llama.cpp": r"(?i)\bgguf\b", "transformers": r"(?i)\bpeft\b"}
+"""What is asked about files or a library that name no program means this one."""
 _FORMAT = re.compile(r"(?i)\b(awq|gptq|fp8|nvfp4|mxfp4|int4|int8|i?q\d_[a-z0-9_]{1,4}|bf16|fp16)\b")
 _FOUR_BITS = re.compile(r"(?i)\b4[- ]?bit\b|四比特|4 ?比特")
 
@@ -48,7 +50,7 @@ def is_question(text: str) -> bool:
 def read_question(text: str) -> WordedQuestion:
     """Return what a sentence asks."""
     told = read_told(text)
-    framework = program_in(text) or ("llama.cpp" if _GGUF.search(text) else None)
+    framework = program_in(text) or next((name for name, form in _BY_FORMAT.items() if re.search(form, text)), None)
     serves = framework in _SERVERS or not re.search(_TRAINS, text)
     return WordedQuestion(
         model=told.settings.model,

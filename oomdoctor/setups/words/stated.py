@@ -16,7 +16,7 @@ from oomdoctor.knowledge.tables.stated_words import program_in, program_place
 from oomdoctor.setups.words.labels import labelled_values
 from oomdoctor.setups.words.passages import Labelled, Sentence
 from oomdoctor.setups.words.told import methods_in, read_told
-from oomdoctor.setups.words.told_cards import said_count, told_card
+from oomdoctor.setups.words.told_cards import said_count, told_card, uses_count
 
 _OF_THE_RUN = (
     "finetuning", "lora_rank", "micro_batch", "accumulation", "sequence_length", "gradient_checkpointing", "zero_stage",
@@ -27,6 +27,11 @@ _RUNS = re.compile(
     r"(?i)\b(?:using|use|used|with|in|run(?:ning)?|ran|via|through|launch\w*|start\w*|serv\w*|deploy\w*|from)(?: (?:the|latest|official))? $|(?:用|使用|通过|基于|跑|启动|在) ?$"
 )
 """Before the name of a program: it is what runs."""
+_SEVERAL_SIZES = re.compile(r"(?i)\d ?b ?/ ?\d|/\d{1,3}b\b")
+_HUB = re.compile(r"^(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co|modelscope\.cn)/(?:models/)?")
+_RLHF = re.compile(r"(?i)(?<![\w-])(ppo|grpo|dpo)(?![\w-])")
+_MACHINES = re.compile(r"(?i)\b(?:[2-9]|\d{2,3}|two|three|four|multiple|several|multi)[ -](?:nodes?|machines|servers)\b|[\d两三四多] ?(?:台|机|个?节点)")
+"""More than one machine: the number of cards that stands beside is that of each."""
 _ADAPTS = ("lora", "qlora", "dora")
 
 
@@ -54,8 +59,8 @@ def _of_sentence(sentence: Sentence, file: str) -> Iterator[StatedFact]:
 def _said(text: str) -> Iterator[tuple[str, Scalar]]:
     told = read_told(text)
     settings = told.settings
-    if told.shape is not None and settings.model is not None:
-        yield "model", settings.model
+    if told.shape is not None and settings.model is not None and not _SEVERAL_SIZES.search(settings.model):
+        yield "model", _HUB.sub("", settings.model)
     methods = {"adapters" if method in _ADAPTS else method for method in methods_in(text)}
     for name in _OF_THE_RUN:
         value = getattr(settings, name)
@@ -64,10 +69,14 @@ def _said(text: str) -> Iterator[tuple[str, Scalar]]:
     card, _ = told_card(text)
     if card is not None:
         yield "gpu_name", card
-    count = said_count(text)
+    rewards = {match[1].lower() for match in _RLHF.finditer(text)}
+    if len(rewards) == 1:
+        yield "method", rewards.pop()
+    count = None if _MACHINES.search(text) else said_count(text)
     if count is not None:
         yield "gpu_count", count
-        yield "world_size", count
+        if uses_count(text):
+            yield "world_size", count
     program = program_in(text)
     if program is not None and _RUNS.search(text[: program_place(text)]):
         yield "framework", program
