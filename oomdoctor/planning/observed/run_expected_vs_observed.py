@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from oomdoctor.case.diagnosis import Finding, Fix
-from oomdoctor.case.estimate import Estimate
+from oomdoctor.case.estimate import STANDING, Estimate
 from oomdoctor.case.event import Value
 from oomdoctor.case.expected import AtFailure, Expected
 from oomdoctor.case.incident import Incident
@@ -39,8 +39,6 @@ _COUNTED = frozenset({
     "optimizer-states", "sequence-too-long", "too-many-trainable-parameters",
 })  # fmt: skip
 """Causes that the memory model counts: for another process, a leak or fragments no plan is the first thing to do."""
-_STANDING = frozenset({"weights", "reference", "adapters", "optimizer", "gradients"})
-"""Parts of the memory that no batch and no length change."""
 _STEP = 64
 _LONGEST = 1 << 20
 """Tokens; no sample is longer."""
@@ -78,6 +76,8 @@ class RunExpectedVsObserved(Struct, frozen=True):
         if expected.budget is not None:
             facts["estimate.card_bytes"] = expected.budget.total
             facts["estimate.over_card"] = weights > expected.budget.total
+        if expected.stands_too_large:
+            facts["estimate.stands_too_large"] = True
         if self.is_judged:
             facts["estimate.needed_bytes"] = expected.estimate.expected
             facts["estimate.fits"] = expected.fits
@@ -133,7 +133,7 @@ def run_expected_vs_observed(training: RunConfig | None, log: Mapping[str, Value
         fits=fits(estimate, budget) if budget else None,
         assumptions=assumptions,
         is_told=run.is_told,
-        stands_too_large=budget is not None and _has_method(run) and _standing(estimate) > budget.usable,
+        stands_too_large=budget is not None and _has_method(run) and not incident.steps_passed and _standing(estimate) > budget.usable,
         at=at_failure(setup, incident) if run.is_told else None,
     )
     requested, free = incident.root.size("requested_bytes"), incident.root.size("free_bytes")
@@ -141,14 +141,17 @@ def run_expected_vs_observed(training: RunConfig | None, log: Mapping[str, Value
 
 
 def _has_method(run: LoggedRun) -> bool:
-    """Return whether what is trained is known; a run that DeepSpeed or FSDP shards and that nobody says to have adapters trains everything."""
+    """Return whether what is trained is known.
+
+    A run that DeepSpeed or FSDP shards and that nobody says to have adapters trains everything.
+    """
     settings = run.settings
     return settings.finetuning is not None or (settings.lora_rank is None and bool(settings.zero_stage or settings.fsdp))
 
 
 def _standing(estimate: Estimate) -> int:
     """Return the least that stands on the card throughout the fullest phase."""
-    return max(sum(term.low for term in phase.terms if term.name in _STANDING) for phase in estimate.phases)
+    return max(sum(term.low for term in phase.terms if term.name in STANDING) for phase in estimate.phases)
 
 
 def at_failure(setup: Setup, incident: Incident) -> AtFailure | None:

@@ -58,7 +58,7 @@ def compose(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
     if case.runs:
         blocks += runs_blocks(case, wording)
     blocks += why(diagnosis, wording)
-    blocks += needs(diagnosis.case, wording)
+    blocks += needs(diagnosis, wording)
     blocks += _budget(case, wording)
     blocks += config_error(case.training, wording)
     blocks += do_this(diagnosis, wording)

@@ -13,6 +13,7 @@ from oomdoctor.case.diagnosis import Diagnosis, Fix
 from oomdoctor.case.event import Certainty, Kind
 from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.case.text import Text
+from oomdoctor.planning.told.smallest_plan import PLAN
 from oomdoctor.report.diagnosis.certainty import is_other_failure, is_told_by_message
 from oomdoctor.report.diagnosis.headline import settle_text
 from oomdoctor.report.diagnosis.steps import already_set, full_step, setting_as_typed, setting_place
@@ -102,13 +103,18 @@ def _brief(fix: Fix, diagnosis: Diagnosis, wording: Wording, *, is_first: bool) 
     title = bare(wording.say(fix.title))
     frees = _frees(fix, wording)
     if fix.settings:
-        place, do = _typed(fix.settings, diagnosis.case, wording)
+        place, do = _typed(_written_together(fix), diagnosis.case, wording)
         names = is_first and not (frees and len(fix.settings) > 1)
         return _line(do, place, [frees, lower_first(title)], wording, least=2 if names else 1)
     if fix.command and "\n" not in fix.command:
         return _line((Span(title + wording.colon), Span(fix.command, Style.CODE)), "", [frees], wording)
     how = bare(wording.first_sentences(wording.say(fix.how), 1))
     return _line((Span(title),), "", [frees, how if len(how) <= _HOW else ""], wording, least=2 if is_first else 1)
+
+
+def _written_together(fix: Fix) -> Sequence[ProposedSetting]:
+    """Return the settings of a step that one program takes; a plan holds only with all that it changes, in whatever program."""
+    return fix.settings if fix.id == PLAN else [setting for setting in fix.settings if setting.framework == fix.settings[0].framework]
 
 
 def _line(do: tuple[Span, ...], place: str, asides: Sequence[str], wording: Wording, *, least: int = 1) -> BriefStep:
@@ -118,11 +124,11 @@ def _line(do: tuple[Span, ...], place: str, asides: Sequence[str], wording: Word
 
 
 def _typed(settings: Sequence[ProposedSetting], case: Case, wording: Wording) -> tuple[str, tuple[Span, ...]]:
-    """Return the place of the first setting, and all settings of its program as they are typed; other places stand before theirs."""
+    """Return the place of the first setting, and all settings as they are typed; other places stand before theirs."""
     do: list[Span] = []
     places: list[str] = []
     before: ProposedSetting | None = None
-    for setting in [setting for setting in settings if setting.framework == settings[0].framework][:_SETTINGS]:
+    for setting in settings[:_SETTINGS]:
         place = _place(setting, case, wording)
         is_new = all(_file(place) != _file(other) for other in places)
         do += [Span(wording.say(labels.OR_ELSE) if _is_other_version(setting, before) else wording.comma)] if before is not None else []

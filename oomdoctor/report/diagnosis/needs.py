@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oomdoctor.case.case import Case
-from oomdoctor.case.estimate import Assumption
+from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.case.estimate import STANDING, Assumption, Term
+from oomdoctor.case.event import Certainty
 from oomdoctor.case.expected import Expected
 from oomdoctor.case.text import Text
+from oomdoctor.report.diagnosis.certainty import finding_certainty, is_other_failure
 from oomdoctor.report.document import Block, Facts, Paragraph, Row, Span, Style
 from oomdoctor.report.memory.part_names import part_name
+from oomdoctor.report.wording import labels
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import GIB
 
@@ -19,28 +23,49 @@ _A_PART = 0.1
 _DECIDES = ("shape", "finetuning", "weights", "optimizer")
 """Assumptions on which weights, gradients and states rest."""
 _NEEDS = Text(
-    "By the memory model {model} needs about {need} GiB of each card and the card has {card}: {parts}.",
-    "按显存模型估算，{model} 每张卡约需 {need} GiB，而显卡只有 {card} GiB：{parts}。",
+    "by the memory model {model} needs about {need} GiB of each card and the card has {card}: {parts}.",
+    "按显存模型估算，{model}每张卡约需 {need} GiB，而显卡只有 {card} GiB：{parts}。",
 )
+_STANDS = Text(
+    "by the memory model {model} needs about {need} GiB of each card before any activation, and the card has {card}: {parts}.",
+    "按显存模型估算，{model}不算激活值每张卡就约需 {need} GiB，而显卡只有 {card} GiB：{parts}。",
+)
+_ALONE = Text("{model}", "{model} ")
 _SPREAD = Text("{model} on {n} cards", "{model}（{n} 张卡）")
-_PART = Text("{name} {size}", "{name} {size}")
 _ASSUMED = Text(" Assumed: {}.", "假设：{}。")
 _STATED = Text(" This rests on what the report says.", "依据为报告中的说明。")
 
 
-def needs(case: Case, wording: Wording) -> Iterator[Block]:
-    """Yield the sentence; nothing where the run should have fitted, or too little is known to say."""
+def tells_need(case: Case) -> bool:
+    """Return whether the run is known well enough to say that it needs more than the card has."""
     expected = case.estimate
-    if expected is None or expected.budget is None or expected.fits != "no" or not (expected.is_told or expected.stands_too_large):
+    return expected is not None and expected.budget is not None and expected.fits == "no" and (expected.is_told or expected.stands_too_large)
+
+
+def needs(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
+    """Yield the sentence; nothing where the run should have fitted, or too little is known to say."""
+    expected, case = diagnosis.case.estimate, diagnosis.case
+    if expected is None or expected.budget is None or not tells_need(case) or is_other_failure(diagnosis):
         return
-    need, card = expected.estimate.expected / GIB, expected.budget.total / GIB
-    text = wording.say(_NEEDS).format(
-        model=_model(expected, wording), need=f"{need:.0f}" if need >= 10 else f"{need:.1f}", card=f"{card:.1f}", parts=_parts(expected, wording)
+    parts, whole = (_largest(expected), expected.estimate.expected) if expected.is_told else _standing(expected)
+    sentence = wording.say(_NEEDS if expected.is_told else _STANDS).format(
+        model=_model(expected, wording),
+        need=f"{whole / GIB:.1f}",
+        card=f"{expected.budget.total / GIB:.1f}",
+        parts=wording.item_comma.join(f"{part_name(term.name, wording)} {term.bytes / GIB:.1f}" for term in parts),
     )
     told = [assumption for assumption in expected.assumptions if assumption.id in _DECIDES]
     aside = wording.say(_ASSUMED).format(wording.semicolon.join(wording.say(each.text) for each in told)) if told else ""
     stated = wording.say(_STATED) if case.training is not None and case.training.stated else ""
-    yield Paragraph((Span(text), Span(aside + stated, Style.DIM)))
+    lead = _lead(diagnosis, wording)
+    yield Paragraph((*lead, Span(sentence if lead else sentence[:1].upper() + sentence[1:]), Span(aside + stated, Style.DIM)))
+
+
+def _lead(diagnosis: Diagnosis, wording: Wording) -> tuple[Span, ...]:
+    """Return what stands before it where no finding tells the cause: arithmetic of what was said, and nothing that was seen."""
+    if not diagnosis.findings or finding_certainty(diagnosis, diagnosis.findings[0]) is not Certainty.POSSIBLE:
+        return ()
+    return (Span(wording.say(labels.WHY, sure=wording.say(labels.CONFIDENCE[Certainty.LIKELY.value])), Style.STRONG),)
 
 
 def taken_as_given(expected: Expected | None, wording: Wording) -> Iterator[Block]:
@@ -56,13 +81,18 @@ def _row(assumption: Assumption, wording: Wording) -> Row:
 def _model(expected: Expected, wording: Wording) -> str:
     setup = expected.estimate.setup
     name = setup.shape.name.rpartition("/")[2]
-    return name if setup.layout.cards == 1 else wording.say(_SPREAD).format(model=name, n=setup.layout.cards)
+    return wording.say(_ALONE if setup.layout.cards == 1 else _SPREAD).format(model=name, n=setup.layout.cards)
 
 
-def _parts(expected: Expected, wording: Wording) -> str:
+def _largest(expected: Expected) -> list[Term]:
     """Return the largest parts of the peak."""
-    estimate = expected.estimate
-    terms = sorted(estimate.peak.terms, key=lambda term: -term.bytes)
-    large = [term for term in terms if term.bytes >= _A_PART * estimate.expected][:_PARTS]
-    named = (wording.say(_PART).format(name=part_name(term.name, wording), size=f"{term.bytes / GIB:.1f}") for term in large)
-    return wording.item_comma.join(named)
+    terms = sorted(expected.estimate.peak.terms, key=lambda term: -term.bytes)
+    return [term for term in terms if term.bytes >= _A_PART * expected.estimate.expected][:_PARTS]
+
+
+def _standing(expected: Expected) -> tuple[list[Term], int]:
+    """Return what stands on the card throughout the fullest phase, whatever batch and length are, and its sum."""
+    phases = [[term for term in phase.terms if term.name in STANDING] for phase in expected.estimate.phases]
+    fullest = max(phases, key=lambda terms: sum(term.bytes for term in terms))
+    whole = sum(term.bytes for term in fullest)
+    return sorted((term for term in fullest if term.bytes >= _A_PART * whole), key=lambda term: -term.bytes), whole

@@ -10,6 +10,7 @@ from oomdoctor.case.event import Certainty, Place
 from oomdoctor.case.request import FailingRequest
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.certainty import finding_certainty, is_other_failure
+from oomdoctor.report.diagnosis.needs import tells_need
 from oomdoctor.report.diagnosis.places import place_text
 from oomdoctor.report.document import Block, Folded, Paragraph, Span, Style
 from oomdoctor.report.wording import labels
@@ -32,6 +33,8 @@ def why(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     first = diagnosis.findings[0]
     sure = finding_certainty(diagnosis, first)
     grows = _grows_with(diagnosis.request, wording)
+    if sure is Certainty.POSSIBLE and tells_need(diagnosis.case):
+        return  # the arithmetic tells it, in a sentence of its own (needs.py)
     if sure is Certainty.POSSIBLE:
         if diagnosis.request is not None and diagnosis.request.title is not None:
             named = wording.say(labels.REQUEST, what=wording.say(diagnosis.request.title))

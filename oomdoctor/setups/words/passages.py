@@ -90,7 +90,7 @@ def read_passages(data: bytes) -> tuple[list[Labelled], list[Sentence]]:
 
 
 def _labelled(lines: Sequence[str], number: int) -> Labelled | None:
-    match = _LABELLED.match(lines[number])
+    match = _LABELLED.match(lines[number].replace("`", ""))
     if match is None:
         return _filled_in(lines, number)
     means = _meaning(match["label"])
@@ -117,7 +117,7 @@ def _meaning(label: str) -> str | None:
 
 def _version_of(label: str) -> str | None:
     """Return `version NAME` where a label is that of a program's version."""
-    name = _VERSION_LABEL.fullmatch(label.replace("`", ""))
+    name = _VERSION_LABEL.fullmatch(label)
     program = None if name is None else program_in(name[1] or name[2])
     return None if program is None else f"version {program}"
 
