@@ -66,7 +66,7 @@ def run_from_log(training: RunConfig | None, log: Mapping[str, Value]) -> Logged
     if settings.load_bits is None and (packed := _PACKED.search(str(named or ""))) is not None:
         settings = replace(settings, load_bits=8 if "8" in packed[0] else 4)
     framework = training.framework if training and training.framework else log.get("log.framework")
-    cards = settings.world_size or next((count for name in _CARDS if (count := _number(log, name))), None)
+    cards = settings.world_size or next((count for name in _CARDS if (count := _number(log, name))), None) or _visible(settings)
     return LoggedRun(
         shape=_counted(everything, trained) or (_named(str(named)) if named else sized_model(settings)),
         settings=settings,
@@ -127,6 +127,13 @@ def _versions(training: RunConfig | None, log: Mapping[str, Value]) -> dict[str,
     if training is None or training.framework is None or training.version is None:
         return printed
     return {**printed, training.framework: training.version}
+
+
+def _visible(settings: RunSettings) -> int | None:
+    """Return the cards that a sharded run may use; who shards starts a process on each of them."""
+    listed = str(settings.visible_devices or "").split(",")
+    spreads = bool(settings.zero_stage or settings.fsdp)
+    return len(listed) if spreads and len(listed) > 1 and all(each.strip().isdigit() for each in listed) else None
 
 
 def _number(log: Mapping[str, Value], name: str) -> int | None:

@@ -127,14 +127,17 @@ def run_expected_vs_observed(training: RunConfig | None, log: Mapping[str, Value
     setup, assumptions = setup_from_log(run, run.shape)
     budget = budget_from_log(incident.root, log)
     estimate = needed(setup, budget or _UNBOUNDED)
+    at = at_failure(setup, incident)
+    got_there = bool(incident.steps_passed) or (at is not None and incident.phase != "optimizer-step" and budget is not None and at.low > budget.total)
     expected = Expected(
         estimate=estimate,
         budget=budget,
         fits=fits(estimate, budget) if budget else None,
         assumptions=assumptions,
         is_told=run.is_told,
-        stands_too_large=budget is not None and _has_method(run) and not incident.steps_passed and _standing(estimate) > budget.usable,
-        at=at_failure(setup, incident) if run.is_told else None,
+        # A run that came to a moment for which the card is too small was another one than it is said to be.
+        stands_too_large=budget is not None and _has_method(run) and not got_there and _standing(estimate) > budget.usable,
+        at=at if run.is_told else None,
     )
     requested, free = incident.root.size("requested_bytes"), incident.root.size("free_bytes")
     return RunExpectedVsObserved(run, run.shape, expected, max(0, (requested or 0) - (free or 0)))
