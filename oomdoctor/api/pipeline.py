@@ -371,7 +371,7 @@ def _with_stated(
     settings: RunConfig | None, log: dict[str, Value], stated: StatedRun, failures: Sequence[Incident], pack: Pack
 ) -> tuple[RunConfig | None, dict[str, Value]]:
     """Return settings and facts of the log with what is stated where they are silent."""
-    if not stated.facts:
+    if not (stated.facts or stated.tried):
         return settings, log
     from oomdoctor.setups.words.applied import stated_log_facts, with_stated  # noqa: PLC0415 - as above
 

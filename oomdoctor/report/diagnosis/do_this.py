@@ -18,6 +18,7 @@ from oomdoctor.report.diagnosis.certainty import is_other_failure, is_told_by_me
 from oomdoctor.report.diagnosis.headline import settle_text
 from oomdoctor.report.diagnosis.steps import already_set, full_step, setting_as_typed, setting_place
 from oomdoctor.report.document import Block, BriefStep, BriefSteps, Folded, Heading, Paragraph, Span, Steps, Style
+from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording import labels
 from oomdoctor.report.wording.phrases import bare, lower_first, spans
 from oomdoctor.report.wording.wording import Wording
@@ -29,6 +30,7 @@ _HOW = 140
 """Characters of how a step is done that a screen has room for."""
 _FOLDED = 12
 _ALREADY = 4
+_SAID = 120
 _KILL = "sigkill"
 """The check of a verdict that the evidence for a cause takes the place of: that asks for what this machine has."""
 _ASKING = frozenset({"dmesg", "sacct", "kubectl", "nvidia-smi", "ulimit"})
@@ -68,6 +70,9 @@ def more_on_steps(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     if already:
         lines = wording.comma.join(f"`{line}`" for line in already[:_ALREADY])
         blocks.append(Paragraph(spans(wording.say(labels.ALREADY, lines=lines))))
+    if (tried := diagnosis.case.stated.tried[:_ALREADY]) and fixes:
+        said = wording.listed([clean_line(fact.says, _SAID) for fact in {fact.line: fact for fact in tried}.values()])
+        blocks.append(Paragraph((Span(wording.say(labels.TRIED, said=said)),)))
     if blocks:
         yield Folded(wording.say(labels.MORE_STEPS, n=len(fixes)) if fixes else wording.say(labels.SET_ALREADY), tuple(blocks))
 

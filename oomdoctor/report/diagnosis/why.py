@@ -33,14 +33,13 @@ def why(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     first = diagnosis.findings[0]
     sure = finding_certainty(diagnosis, first)
     grows = _grows_with(diagnosis.request, wording)
-    if sure is Certainty.POSSIBLE and tells_need(diagnosis.case):
-        return  # the arithmetic tells it, in a sentence of its own (needs.py)
     if sure is Certainty.POSSIBLE:
         if diagnosis.request is not None and diagnosis.request.title is not None:
             named = wording.say(labels.REQUEST, what=wording.say(diagnosis.request.title))
             yield Paragraph((Span(wording.blank.join(filter(None, (named, grows)))),))
         yield from _conclusions(diagnosis, "", wording)
-        yield Paragraph((Span(wording.say(labels.CANNOT_TELL), Style.STRONG), *spans(_readings(diagnosis, wording))))
+        if not tells_need(diagnosis.case):  # else the arithmetic tells it, in a sentence of its own
+            yield Paragraph((Span(wording.say(labels.CANNOT_TELL), Style.STRONG), *spans(_readings(diagnosis, wording))))
         return
     lead = wording.say(labels.WHY, sure=wording.say(labels.CONFIDENCE[sure.value]))
     title = lower_first(bare(wording.say(first.title))) + wording.stop

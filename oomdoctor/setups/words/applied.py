@@ -55,7 +55,7 @@ def with_stated(training: RunConfig | None, run: StatedRun, log: Mapping[str, Va
     program = (training.framework if training is not None else None) or log.get("log.framework")
     serves = settings.method == "serve" or program in servers
     added = dict(_settings(run, settings, log, serves=serves))
-    if not added:
+    if not added and not run.tried:
         return training
     base = training or RunConfig()
     places = {name: _place(fact) for name, (_, fact) in added.items()}
@@ -64,6 +64,7 @@ def with_stated(training: RunConfig | None, run: StatedRun, log: Mapping[str, Va
         settings=settings.with_values({name: value for name, (value, _) in added.items()}),
         places={**places, **base.places},
         stated=tuple(added),
+        tried={fact.name: fact.value for fact in run.tried},
     )
 
 
