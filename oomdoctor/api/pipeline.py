@@ -385,7 +385,7 @@ def _with_stated(
 def _running(
     log: Mapping[str, Value], failures: Sequence[Incident], stated: StatedRun, recogniser: Recogniser, pack: Pack
 ) -> tuple[str, ...]:
-    """Return the programs whose commands tell what is in force: the one that the log shows or names, and the one whose message the failure is."""
+    """Return the programs whose commands tell what is in force: the one that the log shows or names, and the one that gave the message."""
     known = {record.framework for record in pack.frameworks}
     failed = [_programs(recogniser, pack)[failure.root.signature] for failure in failures[:1]]
     program = stated.first("framework")

@@ -21,8 +21,8 @@ from oomdoctor.knowledge.hub_configs.decoder import shape_from_config, unusable_
 from oomdoctor.knowledge.hub_configs.sizes import HubConfig
 from oomdoctor.knowledge.tables.shapes import counted_shape, model_shape
 from oomdoctor.setups import prompts
-from oomdoctor.setups.nearest_model import nearest_model, size_in
 from oomdoctor.setups.from_settings import NO_VERSIONS, setup_from_settings
+from oomdoctor.setups.nearest_model import nearest_model, size_in
 
 _SAME = 1e-5
 """Counts that differ by less belong to one model: buffers and biases of a vision tower are counted or not."""

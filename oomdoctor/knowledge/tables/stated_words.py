@@ -1,4 +1,4 @@
-"""The words of `rules/tables/stated_words.csv`: how people label the settings of a run, name programs, and speak of what they did not run."""
+"""The words of `rules/tables/stated_words.csv`: how people label settings, name programs, and speak of what is not their run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def program_place(text: str) -> int:
 def _finds(words: str) -> re.Pattern[str]:
     """Return what finds any of these words; between the parts of one may stand a blank, a hyphen, a dot or nothing."""
     parts = (re.escape(word).replace(r"\ ", r"[\s._-]{0,2}") for word in sorted(words.split("|"), key=len, reverse=True))
-    latin, others = [], []
+    latin: list[str] = []
+    others: list[str] = []
     for part in parts:
         (latin if part.isascii() else others).append(part)
     bounded = [rf"(?<![\w/])(?:{'|'.join(latin)})(?![\w])"] if latin else []

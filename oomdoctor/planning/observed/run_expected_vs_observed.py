@@ -128,7 +128,9 @@ def run_expected_vs_observed(training: RunConfig | None, log: Mapping[str, Value
     budget = budget_from_log(incident.root, log)
     estimate = needed(setup, budget or _UNBOUNDED)
     at = at_failure(setup, incident)
-    got_there = bool(incident.steps_passed) or (at is not None and incident.phase != "optimizer-step" and budget is not None and at.low > budget.total)
+    got_there = bool(incident.steps_passed) or (
+        at is not None and incident.phase != "optimizer-step" and budget is not None and at.low > budget.total
+    )
     expected = Expected(
         estimate=estimate,
         budget=budget,

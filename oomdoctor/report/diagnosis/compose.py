@@ -118,7 +118,12 @@ def _message(diagnosis: Diagnosis, incident: Incident, wording: Wording) -> Iter
 def _figures(incident: Incident, expected: Expected | None, wording: Wording) -> Iterator[Block]:
     """Yield the figures that no bar draws, what the settings should take beside what was seen, and the other bars, folded."""
     rows, bars = figure_rows(incident.root, incident.ledger, wording), ledger_bars(incident.ledger, wording, expected)[1:]
-    blocks: tuple[Block, ...] = (*((Facts(rows),) if rows else ()), *beside_seen(expected, wording), *bars, *taken_as_given(expected, wording))
+    blocks: tuple[Block, ...] = (
+        *((Facts(rows),) if rows else ()),
+        *beside_seen(expected, wording),
+        *bars,
+        *taken_as_given(expected, wording),
+    )
     if blocks:
         yield Folded(wording.say(labels.FIGURES), blocks)
 

@@ -39,7 +39,9 @@ _STATED = Text(" This rests on what the report says.", "依据为报告中的说
 def tells_need(case: Case) -> bool:
     """Return whether the run is known well enough to say that it needs more than the card has."""
     expected = case.estimate
-    return expected is not None and expected.budget is not None and expected.fits == "no" and (expected.is_told or expected.stands_too_large)
+    return (
+        expected is not None and expected.budget is not None and expected.fits == "no" and (expected.is_told or expected.stands_too_large)
+    )
 
 
 def needs(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:

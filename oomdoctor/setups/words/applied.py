@@ -10,7 +10,6 @@ from oomdoctor.case.event import Value
 from oomdoctor.case.settings import RunConfig, RunSettings, Scalar, WrittenSetting
 from oomdoctor.case.stated import StatedFact, StatedRun
 from oomdoctor.knowledge.tables.cards import card_named, choices
-from oomdoctor.units import GIB
 
 _OF_THE_LOG = ("gpu_name", "os")
 """What is said of the machine, by the names that facts of the log have."""
@@ -25,7 +24,7 @@ _LONGEST = 60
 
 
 def stated_log_facts(run: StatedRun, log: Mapping[str, Value], total: int | None) -> dict[str, Value]:
-    """Return what is said of machine and versions, as `log.NAME`; nothing of a card that is not as large as the one that failed, `total`."""
+    """Return what is said of machine and versions, as `log.NAME`; nothing of a card unless it has `total` bytes, as the one that failed."""
     facts: dict[str, Value] = {}
     for fact in run.facts:
         if isinstance(fact.value, str) and (fact.name in _OF_THE_LOG or fact.name.endswith("_version")) and f"log.{fact.name}" not in log:
@@ -68,9 +67,7 @@ def with_stated(training: RunConfig | None, run: StatedRun, log: Mapping[str, Va
     )
 
 
-def _settings(
-    run: StatedRun, settings: RunSettings, log: Mapping[str, Value], *, serves: bool
-) -> Mapping[str, tuple[Scalar, StatedFact]]:
+def _settings(run: StatedRun, settings: RunSettings, log: Mapping[str, Value], *, serves: bool) -> Mapping[str, tuple[Scalar, StatedFact]]:
     """Return the settings that are stated and not known, by the name that they have in such a run."""
     known = settings.known()
     if "log.model_name_or_path" in log or "log.all_params" in log:

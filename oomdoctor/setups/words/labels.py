@@ -14,14 +14,19 @@ from oomdoctor.setups.words.told_cards import said_count, told_card
 
 Values = Iterator[tuple[str, Scalar]]
 _NUMBER = re.compile(
-    r"(?:~|≈)?\s{0,2}(\d{1,7}|\d{1,3}(?:,\d{3}){1,2})( ?[kK])?(?=\s{0,2}(?:$|\(|（|per\b|each\b|tokens?\b|samples?\b|cards?\b|gpus?\b|个|张|卡|块|每|/ ?(?:gpu|device|card)))",
+    r"(?:~|≈)?\s{0,2}(\d{1,7}|\d{1,3}(?:,\d{3}){1,2})( ?[kK])?"
+    r"(?=\s{0,2}(?:$|\(|（|per\b|each\b|tokens?\b|samples?\b|cards?\b|gpus?\b|个|张|卡|块|每|/ ?(?:gpu|device|card)))",
     re.IGNORECASE,
 )
 _SHARE = re.compile(r"(0?\.\d{1,4}|1\.0|\d{2} ?%)\s{0,2}(?:$|\()")
-_ZERO = re.compile(r"(?i)(?:\bzero|\bds_z|\bstage|\bz)[ _-]{0,2}(?:stage[ _-]?|opt(?:imization)?[ _-]?)?([0-3])(?!\d)|^\s{0,2}([0-3])\s{0,2}(?:$|\(|,|\+)")
+_ZERO = re.compile(
+    r"(?i)(?:\bzero|\bds_z|\bstage|\bz)[ _-]{0,2}(?:stage[ _-]?|opt(?:imization)?[ _-]?)?([0-3])(?!\d)|^\s{0,2}([0-3])\s{0,2}(?:$|\(|,|\+)"
+)
 _FSDP = re.compile(r"(?i)\bfsdp2?\b|fully sharded")
 _OFFLOAD = re.compile(r"(?i)off-?load")
-_NO = re.compile(r"(?i)^\s{0,2}(?:no(?:ne|t\b.*)?|off|false|disabled?|n/?a|无|否|关闭?|未开启?|没有|不(?:使用|用|开))\b|^\s{0,2}(?:无|否|关|未|没|不)")
+_NO = re.compile(
+    r"(?i)^\s{0,2}(?:no(?:ne|t\b.*)?|off|false|disabled?|n/?a|无|否|关闭?|未开启?|没有|不(?:使用|用|开))\b|^\s{0,2}(?:无|否|关|未|没|不)"
+)
 _YES = re.compile(r"(?i)^\s{0,2}(?:yes|on|true|enabled?|full|used)\b|^\s{0,2}(?:是|开|已开|启用)")
 _PRECISIONS: Mapping[str, str] = {
     "bf16": r"\bbf(?:loat)?16\b", "fp16": r"\b(?:fp|float)16\b|\bhalf\b|半精度", "fp8": r"\bfp8\b", "fp32": r"\b(?:fp|float)32\b",
@@ -30,7 +35,9 @@ _METHOD = re.compile(r"(?i)\b(sft|dpo|grpo|ppo|orpo|kto|rloo|gspo|dapo)\b")
 _ATTENTION: Mapping[str, str] = {
     "flash_attention_2": r"flash[ _-]?att\w*", "sdpa": r"\bsdpa\b", "eager": r"\beager\b", "xformers": r"\bxformers\b",
 }  # fmt: skip
-_OPTIMIZER = re.compile(r"(?i)\b(paged_adamw_8bit|paged_adamw_32bit|adamw_8bit|adamw_torch_fused|adamw_torch|adamw|adam|adafactor|lion|sgd|muon)\b")
+_OPTIMIZER = re.compile(
+    r"(?i)\b(paged_adamw_8bit|paged_adamw_32bit|adamw_8bit|adamw_torch_fused|adamw_torch|adamw|adam|adafactor|lion|sgd|muon)\b"
+)
 _QUANTIZATION = re.compile(r"(?i)\b(awq|gptq|fp8|nvfp4|mxfp4|i?q\d_[a-z0-9_]{1,5})\b")
 _BITS = re.compile(r"(?i)\b([48])[- ]?bits?\b|\bint([48])\b|\b(nf4)\b")
 _USED = re.compile(r"(?i)\b(?:use|used|using|only) (?:only )?(\d{1,2}|one)\b|(?:只|仅)?用(?:了)?\s?(\d{1,2}|一)\s?[张块卡]")
@@ -126,7 +133,11 @@ def _spread(value: str, *, is_bare: bool) -> Values:
     if match is not None and (match[1] or is_bare) and not is_denied(value, match.start()):
         yield "zero_stage", int(match[1] or match[2])
         offload = _OFFLOAD.search(value)
-        if offload is not None and not is_denied(value, offload.start()) and not re.match(r"\w*\s?[:=]?\s?(?:no|off|false)", value[offload.end() :]):
+        if (
+            offload is not None
+            and not is_denied(value, offload.start())
+            and not re.match(r"\w*\s?[:=]?\s?(?:no|off|false)", value[offload.end() :])
+        ):
             yield "offload_optimizer", "cpu"
     fsdp = _FSDP.search(value)
     if fsdp is not None and match is None and not is_denied(value, fsdp.start()):

@@ -1,4 +1,4 @@
-"""The lines of a log that a person wrote: labelled values of lists, tables and issue forms, and sentences. What programs print is left out."""
+"""The lines of a log that a person wrote: labelled values of lists and issue forms, and sentences. What programs print is left out."""
 
 from __future__ import annotations
 
@@ -12,40 +12,46 @@ from oomdoctor.knowledge.tables.stated_words import labels, program_in, sentence
 
 _MOST_BYTES, _MOST_LINES, _LONGEST = 48 << 10, 1500, 1200
 """So much of the beginning of a log is looked at: people write above what they paste."""
+_MOST_SAID, _MOST_LABELS = 6000, 80
+"""Letters of sentences, and labelled values, that are read."""
 _MARK = r"(?:[>|•·●○*+✅🔹–—-]|\d{1,2}[.)]|\[[ xX]\]|#{1,6})"
+_LABEL = r"[A-Za-z\u4e00-\u9fff][\w /().\u4e00-\u9fff-]{0,44}?"
 _LABELLED = re.compile(
-    rf"(?P<marks>(?:\s{{0,6}}{_MARK}){{0,3}})\s{{0,6}}[*_`]{{0,3}}(?P<label>[A-Za-z\u4e00-\u9fff][\w /().\u4e00-\u9fff-]{{0,44}}?)[*_`]{{0,3}}\s{{0,6}}"
-    r"(?P<sign>[:：|]|\s=\s)[*_`]{0,3}\s{0,6}(?P<value>\S.{0,240})$"
+    rf"(?P<marks>(?:\s{{0,6}}{_MARK}){{0,3}})\s{{0,6}}[*_]{{0,3}}(?P<label>{_LABEL})[*_]{{0,3}}\s{{0,6}}"
+    r"(?P<sign>[:：|]|\s=\s)[*_]{0,3}\s{0,6}(?P<value>\S.{0,240})$"
 )
-_HEADING = re.compile(
-    r"\s{0,3}(?:#{1,6}\s{1,3}|\*\*)?(?P<label>[A-Za-z\u4e00-\u9fff][\w /().\u4e00-\u9fff-]{0,44}?)(?:\**[:：]\**|(?<=\w)\*\*|(?<=\w))\s{0,3}$"
-)
+_HEADING = re.compile(rf"\s{{0,3}}(?:#{{1,6}}\s{{1,3}}|\*\*)?(?P<label>{_LABEL})(?:\**[:：]\**|(?<=\w)\*\*|(?<=\w))\s{{0,3}}$")
 """A heading of an issue form; what was filled in stands below it."""
 _VERSION_LABEL = re.compile(r"(.{2,30}) versions?|(.{2,30}) ?版本")
 _BESIDE_LABEL = re.compile(r"\([^()]{0,40}\)|（[^（）]{0,40}）")
 _KEY = re.compile(r"\s{0,20}[\"']?[a-z][a-z0-9]*_[a-z0-9_]*[\"']?\s{0,4}[:=]")
 """A key of a config or of what a program dumps."""
 _PRINTED = re.compile(
-    r"\s{4}|\t|\s{0,3}(?:\[|\d{4}-\d\d|\d\d:\d\d|[IWEF]\d{4}|(?:INFO|WARN(?:ING)?|ERROR|DEBUG|Traceback|File|During|raise|return|import|from|def|class)\b)"
-    r"|.*(?:\bINFO\b|\bWARNING\b|\bERROR\b|\w(?:Error|Exception|Warning):|it/s|s/it|\|\s{0,3}\d{1,6}/|\b\d\d:\d\d:\d\d|::|=>|->|[{};]\s{0,2}$|\w\(\w*\)|\.py\b|[\w]=[\w'\"])"
+    r"\s{4}|\t|\s{0,3}(?:\[|\d{4}-\d\d|\d\d:\d\d|[IWEF]\d{4}"
+    r"|(?:INFO|WARN(?:ING)?|ERROR|DEBUG|Traceback|File|During|raise|return|import|from|def|class)\b)"
+    r"|.*(?:\bINFO\b|\bWARNING\b|\bERROR\b|\w(?:Error|Exception|Warning):|it/s|s/it|\|\s{0,3}\d{1,6}/|\b\d\d:\d\d:\d\d|::|=>|->|[{};]\s{0,2}$"
+    r"|[a-z_]\(\)|\.\w+\(|\.py\b|_\w*=[\w'\"])|(?:[^=\n]{0,200}\w=[\w'\"]){3}"
 )
 """The forms of what a program prints, or of code."""
 _CARD_ITEM = re.compile(
-    r"(?i)\s{0,6}[-*•·●]\s{1,4}(?:\d{1,2} ?[x×*张块]? ?)?(?:(?:nvidia|geforce|tesla|quadro|rtx|gtx) ?){0,3}(?:[avhblpt]\d{1,4}[a-z]{0,2}|[2-5]0[5-9]0(?: ?ti| ?super| ?d)?)"
+    r"(?i)\s{0,6}[-*•·●]\s{1,4}(?:\d{1,2} ?[x×*张块]? ?)?(?:(?:nvidia|geforce|tesla|quadro|rtx|gtx) ?){0,3}"
+    r"(?:[avhblpt]\d{1,4}[a-z]{0,2}|[2-5]0[5-9]0(?: ?ti| ?super| ?d)?)"
     r"(?:[ (（-]{1,2}\d{1,3} ?gi?b?[)）]?)?(?: ?(?:显存|显卡|gpus?|vram))?(?: ?[x×*] ?\d{1,2})?\s{0,4}"
 )
 _BY_SOMEBODY = re.compile(
     r"(?<![\w/'-])(?:I|I'm|I've|Im)(?![\w/'-])|(?i:\b(?:my|we|we're|our|i am|i have|i was)\b)|[我俺咱]|请问|求助|求教|大佬|各位|有没有"
 )
 _BEGINS_LIKE_A_REPORT = re.compile(
-    r"(?i)\s{0,3}(?:(?:[-*•]|#{1,3})\s)?(?:(?:when|while) )?(?:using|train(?:ing)?|(?:full[ -])?fine-?tun(?:e|ing)|run(?:ning)?|serv(?:e|ing)|deploy(?:ing)?|q?-?lora|sft|dpo|grpo|ppo"
-    r"|cuda oom|oom|(?:cuda )?out of memory(?: error)?|trying)\b|\s{0,3}(?:#{1,3}\s)?(?:尝试|用|使用|在|单卡|单机|双卡|全参|全量|微调|训练|部署|[一两双单四八\d]{1,2}\s?[张块卡])"
+    r"(?i)\s{0,3}(?:(?:[-*•]|#{1,3})\s)?(?:(?:when|while) )?(?:using|train(?:ing)?|(?:full[ -])?fine-?tun(?:e|ing)|run(?:ning)?"
+    r"|serv(?:e|ing)|deploy(?:ing)?|q?-?lora|sft|dpo|grpo|ppo|cuda oom|oom|(?:cuda )?out of memory(?: error)?|trying)\b"
+    r"|\s{0,3}(?:#{1,3}\s)?(?:尝试|用|使用|在|单卡|单机|双卡|全参|全量|微调|训练|部署|[一两双单四八\d]{1,2}\s?[张块卡])"
 )
 """How a sentence without a subject begins that tells of a run."""
 _USES = re.compile(r"(?i)\b(?:on|with|using)\b (?:\w{1,8} ){0,2}\S|[用在卡]")
 _BREAK = re.compile(
     r"(?<=[.!?;])\s+|(?<=[。！？；？])"
-    r"|[,，]\s*(?=(?i:but|however|though|even though|then|how|is (?:it|this|that|there)|any (?:idea|way|help|suggestion)|which|this|so|what|why|can|could|please|help)\b)"
+    r"|[,，]\s*(?=(?i:but|however|though|even though|then|how|is (?:it|this|that|there)|any (?:idea|way|help|suggestion)|which|this|so"
+    r"|what|why|can|could|please|help)\b)"
     r"|[,，]\s*(?=而|但|不过|然后|请|怎么|如何|求|有没有|是不是|是否|为什么|为啥|该|大概|需要|能|可)|\s(?=even though\b)"
 )
 """Where another sentence begins, also the question behind a comma."""
@@ -86,7 +92,17 @@ def read_passages(data: bytes) -> tuple[list[Labelled], list[Sentence]]:
             marked.append(Labelled("card", line.strip(), line.strip(" \t-*•·●"), number + 1))
         elif _is_somebodys(line):
             said += _sentences(line, number + 1)
-    return marked, said
+    return marked[:_MOST_LABELS], list(_first_of(said))
+
+
+def _first_of(said: Sequence[Sentence]) -> Iterator[Sentence]:
+    """Yield the sentences up to so many letters: each name of a model or a card in them is looked up."""
+    left = _MOST_SAID
+    for sentence in said:
+        left -= len(sentence.text)
+        if left < 0:
+            return
+        yield sentence
 
 
 def _labelled(lines: Sequence[str], number: int) -> Labelled | None:
@@ -164,6 +180,7 @@ def _tries_a_change(sentence: str) -> bool:
 
 
 _TO_RUN = re.compile(
-    r"(?i)\s(?:to|and) (?:\w{1,10} )?(?:(?:full|lora|qlora)[ -])?(?:re-?)?(?:train|run|fine-?tune|fine tune|load|use|serve|deploy|launch|start|sft|reproduce|do|perform|pre-?train)\b"
+    r"(?i)\s(?:to|and) (?:\w{1,10} )?(?:(?:full|lora|qlora)[ -])?(?:re-?)?"
+    r"(?:train|run|fine-?tune|fine tune|load|use|serve|deploy|launch|start|sft|reproduce|do|perform|pre-?train)\b"
     r"|[^，。,]{0,40}(?:微调|训练|部署|运行|跑|加载)|\s(?:training|running|fine-?tuning|serving|loading)\b"
 )

@@ -24,13 +24,16 @@ _OF_THE_RUN = (
 )  # fmt: skip
 """What sentences say of a run, beside its model, its cards and its program."""
 _RUNS = re.compile(
-    r"(?i)\b(?:using|use|used|with|in|run(?:ning)?|ran|via|through|launch\w*|start\w*|serv\w*|deploy\w*|from)(?: (?:the|latest|official))? $|(?:用|使用|通过|基于|跑|启动|在) ?$"
+    r"(?i)\b(?:using|use|used|with|in|run(?:ning)?|ran|via|through|launch\w*|start\w*|serv\w*|deploy\w*|from)(?: (?:the|latest))? $"
+    r"|(?:用|使用|通过|基于|跑|启动|在) ?$"
 )
 """Before the name of a program: it is what runs."""
 _SEVERAL_SIZES = re.compile(r"(?i)\d ?b ?/ ?\d|/\d{1,3}b\b")
 _HUB = re.compile(r"^(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co|modelscope\.cn)/(?:models/)?")
 _RLHF = re.compile(r"(?i)(?<![\w-])(ppo|grpo|dpo)(?![\w-])")
-_MACHINES = re.compile(r"(?i)\b(?:[2-9]|\d{2,3}|two|three|four|multiple|several|multi)[ -](?:nodes?|machines|servers)\b|[\d两三四多] ?(?:台|机|个?节点)")
+_MACHINES = re.compile(
+    r"(?i)\b(?:[2-9]|\d{2,3}|two|three|four|multiple|several|multi)[ -](?:nodes?|machines|servers)\b|[\d两三四多] ?(?:台|机|个?节点)"
+)
 """More than one machine: the number of cards that stands beside is that of each."""
 _ADAPTS = ("lora", "qlora", "dora")
 
@@ -101,5 +104,3 @@ def _are_one(values: Iterable[Scalar]) -> bool:
         return True
     cards = {card.name if (card := card_named(value)) is not None else value for value in different}
     return len(cards) == 1
-
-

@@ -50,15 +50,20 @@ _OF_ALL = re.compile(r"(?i)(?:global|total|effective|overall|whole|全局|总)[ 
 """Before a batch: it is that of all cards and of all accumulated steps."""
 _NO_BATCH = re.compile(r"(?i)(?:eval\w*|test\w*|val\w*|rollout|generation|inference|prompt|评估|验证|测试)[ _-]{0,2}$")
 _ACCUMULATION = re.compile(
-    r"(?i)\bgrad(?:ient)?[ _-]?accum(?:ulation)?(?:[ _-]steps?)?(?: (?:of|is|to))?[ :=：是为]{0,3}(\d{1,4})\b|梯度累[积计](?:步数)?(?:为|是|：)? ?(\d{1,4})"
+    r"(?i)\bgrad(?:ient)?[ _-]?accum(?:ulation)?(?:[ _-]steps?)?(?: (?:of|is|to))?[ :=：是为]{0,3}(\d{1,4})\b"
+    r"|梯度累[积计](?:步数)?(?:为|是|：)? ?(\d{1,4})"
 )
 _RANK = re.compile(r"(?i)\b(?:lora[ _-])?(?:rank|r)\s{0,2}(?:of |is |[=:：])?\s{0,2}(\d{1,4})\b|秩(?:为|是)?\s?(\d{1,4})")
 _FOUR_BITS = re.compile(r"(?i)\b4[- ]?bit\b|四比特|4 ?比特")
 _OPTIMIZER = re.compile(r"(?i)\b(adafactor|paged_adamw_8bit|adamw_8bit|8-?bit adam\w?|lion|sgd)\b")
 _PACKED = re.compile(r"(?i)\b(?:with|using) packing\b|\bpacked\b|打包")
-_OFFLOADED = re.compile(r"(?i)\b(?:cpu|optimizer|optimiser)[ _-](?:\w{1,10}[ _-])?off-?load\w*|\boff-?load\w* (?:\w{1,12} ){0,3}(?:to )?(?:the )?cpu\b|优化器卸载")
+_OFFLOADED = re.compile(
+    r"(?i)\b(?:cpu|optimizer|optimiser)[ _-](?:\w{1,10}[ _-])?off-?load\w*|\boff-?load\w* (?:\w{1,12} ){0,3}(?:to )?(?:the )?cpu\b"
+    r"|优化器卸载"
+)
 _NEGATED = re.compile(
-    r"(?i)\b(?:not|without|no|never|disabled?|isn't|aren't|\w{2,6}n't|instead of|rather than|than)\b(?: \w{1,12}){0,2} $|(?:不用|不是|不使用|不开|没有?用|没有?开|未用|未开|而不是|关闭)[^，。；]{0,4}$"
+    r"(?i)\b(?:not|without|no|never|disabled?|isn't|aren't|\w{2,6}n't|instead of|rather than|than)\b(?: \w{1,12}){0,2} $"
+    r"|(?:不用|不是|不使用|不开|没有?用|没有?开|未用|未开|而不是|关闭)[^，。；]{0,4}$"
 )
 """Before the words for a setting: the run does not have it."""
 
