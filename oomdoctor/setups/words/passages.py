@@ -30,9 +30,12 @@ _PRINTED = re.compile(
     r"\s{4}|\t|\s{0,3}(?:\[|\d{4}-\d\d|\d\d:\d\d|[IWEF]\d{4}"
     r"|(?:INFO|WARN(?:ING)?|ERROR|DEBUG|Traceback|File|During|raise|return|import|from|def|class)\b)"
     r"|.*(?:\bINFO\b|\bWARNING\b|\bERROR\b|\w(?:Error|Exception|Warning):|it/s|s/it|\|\s{0,3}\d{1,6}/|\b\d\d:\d\d:\d\d|::|=>|->|[{};]\s{0,2}$"
-    r"|[a-z_]\(\)|\.\w+\(|\.py\b|_\w*=[\w'\"])|(?:[^=\n]{0,200}\w=[\w'\"]){3}"
+    r"|[a-z_]\(\)|\.py\b)"
 )
-"""The forms of what a program prints, or of code."""
+"""The forms of what a program prints."""
+_CODE = re.compile(r".*(?:\.\w+\(|_\w*=[\w'\"])|(?:[^=\n]{0,200}\w=[\w'\"]){3}")
+_CHINESE = re.compile(r"(?:[^\u4e00-\u9fff]{0,60}[\u4e00-\u9fff]){6}")
+"""So many Chinese signs are a sentence, with whatever keys it names."""
 _CARD_ITEM = re.compile(
     r"(?i)\s{0,6}[-*•·●]\s{1,4}(?:\d{1,2} ?[x×*张块]? ?)?(?:(?:nvidia|geforce|tesla|quadro|rtx|gtx) ?){0,3}"
     r"(?:[avhblpt]\d{1,4}[a-z]{0,2}|[2-5]0[5-9]0(?: ?ti| ?super| ?d)?)"
@@ -44,7 +47,7 @@ _BY_SOMEBODY = re.compile(
 _BEGINS_LIKE_A_REPORT = re.compile(
     r"(?i)\s{0,3}(?:(?:[-*•]|#{1,3})\s)?(?:(?:when|while) )?(?:using|train(?:ing)?|(?:full[ -])?fine-?tun(?:e|ing)|run(?:ning)?"
     r"|serv(?:e|ing)|deploy(?:ing)?|q?-?lora|sft|dpo|grpo|ppo|cuda oom|oom|(?:cuda )?out of memory(?: error)?|trying)\b"
-    r"|\s{0,3}(?:#{1,3}\s)?(?:尝试|用|使用|在|单卡|单机|双卡|全参|全量|微调|训练|部署|[一两双单四八\d]{1,2}\s?[张块卡])"
+    r"|\s{0,3}(?:#{1,3}\s)?(?:尝试|目前|基于|根据|用|使用|在|单卡|单机|双卡|全参|全量|微调|训练|部署|[一两双单四八\d]{1,2}\s?(?:[张块卡]|[x×*]\s?[AHVLP]\d))"
 )
 """How a sentence without a subject begins that tells of a run."""
 _USES = re.compile(r"(?i)\b(?:on|with|using)\b (?:\w{1,8} ){0,2}\S|[用在卡]")
@@ -156,7 +159,7 @@ def _is_a_card(line: str) -> bool:
 
 def _is_somebodys(line: str) -> bool:
     """Return whether a line is a sentence that somebody wrote about a run."""
-    if len(line) < 12 or _PRINTED.match(line):
+    if len(line) < 12 or _PRINTED.match(line) or (_CODE.match(line) and not _CHINESE.match(line)):
         return False
     return _BY_SOMEBODY.search(line) is not None or (_BEGINS_LIKE_A_REPORT.match(line) is not None and _USES.search(line) is not None)
 

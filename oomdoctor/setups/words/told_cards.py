@@ -49,7 +49,7 @@ _KIND = rf"{_MAKER}(?:[A-Z]{{1,3}}\d|\d{{4}}|910[A-C])"
 _COUNT = re.compile(
     rf"(?i)(?<![\w.])(?P<times>\d{{1,3}}) ?[x×*] ?(?:\d{{2,3}} ?GB? )?{_KIND}"
     rf"|(?<![\w.:/#-])(?<!step )(?<!epoch )(?P<digits>[1-9]\d?) {_MAKER}(?:[AHVLB]\d{{2,3}}|[2-5]0[5-9]0)(?!\d)"
-    r"|(?:[A-Z]\d{1,4}\w{0,3}|\d{4}(?: ?Ti)?)(?: ?\(?\d{2,3} ?GB?\)?)? ?[x×*] ?(?P<after>\d{1,3})(?!\d| ?G)"
+    r"|(?:[A-Z]\d{1,4}\w{0,3}|[1-9]0[1-9]0(?: ?Ti)?)(?: ?\(?\d{2,3} ?GB?\)?)? ?[x×*] ?(?P<after>\d{1,3})(?!\d| ?G)"
     r"|(?P<chinese>\d{1,3}|[单一双两三四八]) ?(?:张|块|卡(?!住|死|在|顿))"
     rf"|\b(?P<word>{_NAMED}) (?:[\w-]{{1,12}} ){{0,3}}?(?:gpus?|cards?)\b|\b(?P<named>one|single|two|three|four|six|eight) {_KIND}"
 )
