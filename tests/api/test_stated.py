@@ -16,7 +16,10 @@ REFUSED = (
     " Including non-PyTorch memory, this process has {total} GiB memory in use. Of the allocated memory {live} GiB is allocated by PyTorch,"
     " and 216.98 MiB is reserved by PyTorch but unallocated.\n"
 )
-ON_40, ON_24 = REFUSED.format(asked="172.00 MiB", total="39.39", live="38.22"), REFUSED.format(asked="9.28 GiB", total="23.53", live="20.90")
+ON_40, ON_24 = (
+    REFUSED.format(asked="172.00 MiB", total="39.39", live="38.22"),
+    REFUSED.format(asked="9.28 GiB", total="23.53", live="20.90"),
+)
 FORWARD = '  File "/opt/env/lib/python3.11/site-packages/torch/nn/modules/linear.py", line 125, in forward\n'
 LOSS = '  File "/opt/env/lib/python3.11/site-packages/torch/nn/functional.py", line 3479, in cross_entropy\n'
 WHOLE = "I'm full fine-tuning Llama-2-7b with Hugging Face Trainer on a single A100 40GB, batch size 1, seq len 1024.\n\n"

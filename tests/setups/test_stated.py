@@ -48,6 +48,11 @@ REPORTS: list[tuple[str, str, dict[str, Any]]] = [
     ("what others have", "我之前在 A100 上 batch size 8 是正常的", {"micro_batch": None, "gpu_name": None}),
     ("keys of a config", "model_name_or_path: acme/Nimbus-8B\nper_device_train_batch_size: 4\nstage: sft\nmodel: other", {"micro_batch": None, "method": None, "model": None}),
     ("a line of a program", "2024-05-01 12:00:01 INFO Training on 4 GPUs with batch size 8", {"world_size": None, "micro_batch": None}),
+    ("a version in the name of a model is no rank", "用 DeepSeek-R1-Distill-Llama-70B 做 LoRA", {"finetuning": "lora", "lora_rank": None}),
+    ("the rank of a process is no rank of adapters", "I see the error on rank 5 with my 4090", {"lora_rank": None}),
+    ("what the author of a program uses", "I notice you use one 3090, but I train with 2x RTX 4090", {"gpu_name": "RTX 4090", "world_size": 2}),
+    ("a number of points times another", "The same batch size 6 and N = 4096*11 on my card", {"gpu_count": None}),
+    ("a sentence with keys in Chinese", "目前在4 * A100-SXM4-40GB, 使用deepspeed zero2, per_device_train_batch_size=1, 全参微调, 报错显存不够", {"gpu_name": "A100-SXM4-40GB", "zero_stage": 2, "finetuning": "full"}),
     ("figures that TensorRT-LLM labels as a model", "Model: 139.55 / 110.70", {"model": None}),
     ("a label without a value of its kind", "GPU: 0\nZeRO stage: none\nBatch size: auto", {"gpu_name": None, "zero_stage": None, "micro_batch": None}),
 ]  # fmt: skip

@@ -53,7 +53,11 @@ _ACCUMULATION = re.compile(
     r"(?i)\bgrad(?:ient)?[ _-]?accum(?:ulation)?(?:[ _-]steps?)?(?: (?:of|is|to))?[ :=：是为]{0,3}(\d{1,4})\b"
     r"|梯度累[积计](?:步数)?(?:为|是|：)? ?(\d{1,4})"
 )
-_RANK = re.compile(r"(?i)\b(?:lora[ _-])?(?:rank|r)\s{0,2}(?:of |is |[=:：])?\s{0,2}(\d{1,4})\b|秩(?:为|是)?\s?(\d{1,4})")
+_RANK = re.compile(
+    r"(?i)\b(?:rank\s{0,2}(?:of |is |[=:：])?|(?:lora[ _-]{1,2})?r\s{0,2}[=:：]|lora r)\s{0,2}([1-9]\d{0,3})\b|秩(?:为|是)?\s?([1-9]\d{0,3})"
+)
+_HAS_RANK = re.compile(r"(?i)lora|dora|adapter|适配器")
+"""A rank is that of adapters where a text speaks of these; without them it is a process."""
 _FOUR_BITS = re.compile(r"(?i)\b4[- ]?bit\b|四比特|4 ?比特")
 _OPTIMIZER = re.compile(r"(?i)\b(adafactor|paged_adamw_8bit|adamw_8bit|8-?bit adam\w?|lion|sgd)\b")
 _PACKED = re.compile(r"(?i)\b(?:with|using) packing\b|\bpacked\b|打包")
@@ -94,7 +98,7 @@ def read_told(text: str) -> ToldRun:
         model=name,
         method="serve" if re.search(_ANSWERS, text) and not re.search(_TRAINS, text) else None,
         finetuning=next(iter(methods_in(text)), None),
-        lora_rank=_first_number(_RANK, text),
+        lora_rank=_first_number(_RANK, text) if _HAS_RANK.search(text) else None,
         micro_batch=_first_number(_BATCH, text, (_OF_ALL, _NO_BATCH)),
         accumulation=_first_number(_ACCUMULATION, text),
         sequence_length=_length(text),
