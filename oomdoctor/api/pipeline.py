@@ -360,7 +360,7 @@ def _settings(
 def _stated(starts: Sequence[LogStart], failures: Sequence[Incident]) -> StatedRun:
     """Return what the text around a failure says of its run; most logs hold nothing that a person wrote."""
     passages = [(start.name, *read_passages(start.data)) for start in starts[:_WITH_OPTIONS]] if failures else []
-    if not any(marked or said for _, marked, said in passages):
+    if not any(marked or spoken for _, marked, spoken in passages):
         return StatedRun()
     from oomdoctor.setups.words.stated import read_stated  # noqa: PLC0415 - names of models and cards are for those who say some
 

@@ -44,10 +44,10 @@ def logged_commands(starts: Sequence[LogStart], running: Sequence[str], framewor
     commands = [configs for start in starts for configs in _commands(start, running, frameworks)]
     meant: list[ParsedConfig] = []
     for configs in reversed(commands):
-        found = [config for config in reversed(configs) if config.framework in own or _is_open(config, is_known=is_known)]
-        meant += found
+        running_it = [config for config in reversed(configs) if config.framework in own or _is_open(config, is_known=is_known)]
+        meant += running_it
         # What starts a program and the variables before it are in force where the program is.
-        meant += [config for config in configs if found and config.framework in _BESIDE and config not in found]
+        meant += [config for config in configs if running_it and config.framework in _BESIDE and config not in running_it]
     return [config for config in meant if any(frameworks.common_settings(config))]
 
 

@@ -71,8 +71,8 @@ def more_on_steps(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
         lines = wording.comma.join(f"`{line}`" for line in already[:_ALREADY])
         blocks.append(Paragraph(spans(wording.say(labels.ALREADY, lines=lines))))
     if (tried := diagnosis.case.stated.tried[:_ALREADY]) and fixes:
-        said = wording.listed([clean_line(fact.says, _SAID) for fact in {fact.line: fact for fact in tried}.values()])
-        blocks.append(Paragraph((Span(wording.say(labels.TRIED, said=said)),)))
+        sentences = wording.listed([clean_line(fact.says, _SAID) for fact in {fact.line: fact for fact in tried}.values()])
+        blocks.append(Paragraph((Span(wording.say(labels.TRIED, said=sentences)),)))
     if blocks:
         yield Folded(wording.say(labels.MORE_STEPS, n=len(fixes)) if fixes else wording.say(labels.SET_ALREADY), tuple(blocks))
 

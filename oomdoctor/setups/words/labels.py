@@ -94,8 +94,8 @@ def _card(value: str) -> Values:
     named = card_named(value)
     name = named.name if named is not None and re.search(r"[A-Za-z]{1,4}\d|\d{4}", value) else None
     if name is None:
-        said, known = told_card(value)
-        name = known.name if known is not None else said if said is not None and choices(said) else None
+        written, known = told_card(value)
+        name = known.name if known is not None else written if written is not None and choices(written) else None
     if name is not None:
         yield "gpu_name", name
     used, there = _USED.search(value), said_count(value)
@@ -145,9 +145,9 @@ def _spread(value: str, *, is_bare: bool) -> Values:
 
 
 def _precision(value: str) -> Values:
-    said = [name for name, form in _PRECISIONS.items() if re.search(f"(?i){form}", value)]
-    if len(said) == 1:
-        yield "precision", said[0]
+    kinds = [name for name, form in _PRECISIONS.items() if re.search(f"(?i){form}", value)]
+    if len(kinds) == 1:
+        yield "precision", kinds[0]
 
 
 def _method(value: str) -> Values:
@@ -163,9 +163,9 @@ def _method(value: str) -> Values:
 
 
 def _attention(value: str) -> Values:
-    said = [name for name, form in _ATTENTION.items() if re.search(f"(?i){form}", value)]
-    if len(said) == 1 and not is_denied(value, len(value)) and not _NO.match(value):
-        yield "attention", said[0]
+    kinds = [name for name, form in _ATTENTION.items() if re.search(f"(?i){form}", value)]
+    if len(kinds) == 1 and not is_denied(value, len(value)) and not _NO.match(value):
+        yield "attention", kinds[0]
 
 
 def _checkpointing(value: str) -> Values:

@@ -84,7 +84,7 @@ def read_passages(data: bytes) -> tuple[list[Labelled], list[Sentence]]:
     """Return the labelled values and the sentences in the beginning of a log."""
     lines = [line.rstrip("\r") for line in data[:_MOST_BYTES].decode("utf-8", "replace").split("\n")[:_MOST_LINES]]
     marked: list[Labelled] = []
-    said: list[Sentence] = []
+    spoken: list[Sentence] = []
     for number, line in enumerate(lines):
         if not line or len(line) > _LONGEST:
             continue
@@ -94,14 +94,14 @@ def read_passages(data: bytes) -> tuple[list[Labelled], list[Sentence]]:
         elif _is_a_card(line):
             marked.append(Labelled("card", line.strip(), line.strip(" \t-*•·●"), number + 1))
         elif _is_somebodys(line):
-            said += _sentences(line, number + 1)
-    return marked[:_MOST_LABELS], list(_first_of(said))
+            spoken += _sentences(line, number + 1)
+    return marked[:_MOST_LABELS], list(_first_of(spoken))
 
 
-def _first_of(said: Sequence[Sentence]) -> Iterator[Sentence]:
+def _first_of(spoken: Sequence[Sentence]) -> Iterator[Sentence]:
     """Yield the sentences up to so many letters: each name of a model or a card in them is looked up."""
     left = _MOST_SAID
-    for sentence in said:
+    for sentence in spoken:
         left -= len(sentence.text)
         if left < 0:
             return

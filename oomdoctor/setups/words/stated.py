@@ -42,10 +42,10 @@ def read_stated(passages: Sequence[tuple[str, Sequence[Labelled], Sequence[Sente
     """Return what the passages of logs, each with the name of its log, state of the run."""
     facts: list[StatedFact] = []
     tried: list[StatedFact] = []
-    for name, marked, said in passages:
+    for name, marked, spoken in passages:
         facts += [fact for labelled in marked for fact in _of_label(labelled, name)]
-        facts += [fact for sentence in said if sentence.mood == "run" for fact in _of_sentence(sentence, name)]
-        tried += [fact for sentence in said if sentence.mood == "tried" for fact in _of_sentence(sentence, name)]
+        facts += [fact for sentence in spoken if sentence.mood == "run" for fact in _of_sentence(sentence, name)]
+        tried += [fact for sentence in spoken if sentence.mood == "tried" for fact in _of_sentence(sentence, name)]
     return StatedRun(facts=tuple(_agreed(facts)), tried=tuple(fact for fact in tried if fact.name in _OF_THE_RUN))
 
 
@@ -90,8 +90,8 @@ def _agreed(facts: Sequence[StatedFact]) -> Iterator[StatedFact]:
     by_name: dict[str, list[StatedFact]] = {}
     for fact in facts:
         by_name.setdefault(fact.name, []).append(fact)
-    for found in by_name.values():
-        counting = [fact for fact in found if fact.is_labelled] or found
+    for alike in by_name.values():
+        counting = [fact for fact in alike if fact.is_labelled] or alike
         if _are_one(fact.value for fact in counting):
             yield max(counting, key=lambda fact: len(str(fact.value)))
 

@@ -54,7 +54,8 @@ _ACCUMULATION = re.compile(
     r"|梯度累[积计](?:步数)?(?:为|是|：)? ?(\d{1,4})"
 )
 _RANK = re.compile(
-    r"(?i)\b(?:rank\s{0,2}(?:of |is |[=:：])?|(?:lora[ _-]{1,2})?r\s{0,2}[=:：]|lora r)\s{0,2}([1-9]\d{0,3})\b|秩(?:为|是)?\s?([1-9]\d{0,3})"
+    r"(?i)\b(?:rank\s{0,2}(?:of |is |[=:：])?|(?:lora[ _-]{1,2})?r\s{0,2}[=:：]|lora r)\s{0,2}([1-9]\d{0,3})\b"
+    r"|秩(?:为|是)?\s?([1-9]\d{0,3})"
 )
 _HAS_RANK = re.compile(r"(?i)lora|dora|adapter|适配器")
 """A rank is that of adapters where a text speaks of these; without them it is a process."""
