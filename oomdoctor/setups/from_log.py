@@ -68,7 +68,7 @@ def run_from_log(training: RunConfig | None, log: Mapping[str, Value]) -> Logged
     framework = training.framework if training and training.framework else log.get("log.framework")
     cards = settings.world_size or next((count for name in _CARDS if (count := _number(log, name))), None) or _visible(settings)
     return LoggedRun(
-        shape=_counted(everything, trained) or (_named(str(named)) if named else sized_model(settings)),
+        shape=_counted(everything, trained) or (_named(str(named), is_stated=_is_stated(training)) if named else sized_model(settings)),
         settings=settings,
         framework=str(framework) if framework else None,
         cards=cards if cards and cards > 0 else 1,
@@ -110,9 +110,13 @@ def sizes_said(settings: RunSettings) -> HubConfig:
     return {**assumed, **config}
 
 
-def _named(name: str) -> Shape | None:
-    """Return the model of a name; where nobody knows it, a model of the size that the name says. The experts of one are no such size."""
-    shape, size = model_shape(name), size_in(name)
+def _is_stated(training: RunConfig | None) -> bool:
+    return training is not None and "model" in training.stated
+
+
+def _named(name: str, *, is_stated: bool) -> Shape | None:
+    """Return the model of a name; who only says `8B` means a model of that size. The experts of one are no such size."""
+    shape, size = model_shape(name), size_in(name) if is_stated else None
     return shape or (nearest_model(size, name) if size is not None and not _OF_EXPERTS.search(name) else None)
 
 

@@ -143,7 +143,7 @@ def _version_of(label: str) -> str | None:
 
 def _is_of_a_dump(match: re.Match[str], lines: Sequence[str], number: int) -> bool:
     """Return whether a labelled value is one of the keys of a config or of what a program dumps, which have readers of their own."""
-    if "_" in match["label"]:
+    if "_" in match["label"] or (match["sign"].strip() == "=" and not match["marks"].strip()):
         return True
     if match["marks"].strip() or not match["label"].isascii() or match["label"] != match["label"].lower():
         return False
