@@ -53,6 +53,8 @@ REPORTS: list[tuple[str, str, dict[str, Any]]] = [
     ("what the author of a program uses", "I notice you use one 3090, but I train with 2x RTX 4090", {"gpu_name": "RTX 4090", "world_size": 2}),
     ("a number of points times another", "The same batch size 6 and N = 4096*11 on my card", {"gpu_count": None}),
     ("a sentence with keys in Chinese", "目前在4 * A100-SXM4-40GB, 使用deepspeed zero2, per_device_train_batch_size=1, 全参微调, 报错显存不够", {"gpu_name": "A100-SXM4-40GB", "zero_stage": 2, "finetuning": "full"}),
+    ("a command is no sentence", "$ litgpt finetune_lora acme/Nimbus-3B --data my.json --train.micro_batch_size 1", {"model": None, "micro_batch": None}),
+    ("what a trainer prints of its steps", "  Instantaneous batch size per device = 1\n  Gradient Accumulation steps = 4", {"accumulation": None}),
     ("figures that TensorRT-LLM labels as a model", "Model: 139.55 / 110.70", {"model": None}),
     ("a label without a value of its kind", "GPU: 0\nZeRO stage: none\nBatch size: auto", {"gpu_name": None, "zero_stage": None, "micro_batch": None}),
 ]  # fmt: skip
