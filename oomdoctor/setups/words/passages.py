@@ -34,6 +34,7 @@ _PRINTED = re.compile(
 )
 """The forms of what a program prints."""
 _CODE = re.compile(r"\s{0,3}(?:[$%]|>>>|PS )\s|.*\s--?[a-zA-Z].*\s--?[a-zA-Z]|.*(?:\.\w+\(|_\w*=[\w'\"])|(?:[^=\n]{0,200}\w=[\w'\"]){3}")
+"""A command, or code."""
 _CHINESE = re.compile(r"(?:[^\u4e00-\u9fff]{0,60}[\u4e00-\u9fff]){6}")
 """So many Chinese signs are a sentence, with whatever keys it names."""
 _CARD_ITEM = re.compile(
@@ -42,7 +43,8 @@ _CARD_ITEM = re.compile(
     r"(?:[ (（-]{1,2}\d{1,3} ?gi?b?[)）]?)?(?: ?(?:显存|显卡|gpus?|vram))?(?: ?[x×*] ?\d{1,2})?\s{0,4}"
 )
 _BY_SOMEBODY = re.compile(
-    r"(?<![\w/'-])(?:I|I'm|I've|Im)(?![\w/'-])|(?i:\b(?:my|we|we're|our|i am|i have|i was)\b(?![./_]))|[我俺咱]|请问|求助|求教|大佬|各位|有没有"
+    r"(?<![\w/'-])(?:I|I'm|I've|Im)(?![\w/'-])|(?i:\b(?:my|we|we're|our|i am|i have|i was)\b(?![./_]))"
+    r"|[我俺咱]|请问|求助|求教|大佬|各位|有没有"
 )
 _BEGINS_LIKE_A_REPORT = re.compile(
     r"(?i)\s{0,3}(?:(?:[-*•]|#{1,3})\s)?(?:(?:when|while) )?(?:using|train(?:ing)?|(?:full[ -])?fine-?tun(?:e|ing)|run(?:ning)?"
