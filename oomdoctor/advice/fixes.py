@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from oomdoctor.advice.frameworks import framework, rows_for_run
 from oomdoctor.advice.request_step import FittedValue, fitted_values, rows_that_change
 from oomdoctor.advice.savings import freed, missing
-from oomdoctor.advice.settings import SettingChange, config_of, first_number, setting_changes
+from oomdoctor.advice.settings import SettingChange, config_of, first_number, setting_changes, was_tried
 from oomdoctor.advice.typed import typed_lines
 from oomdoctor.case.diagnosis import Finding, Fix, MeasuredSaving, NotThis
 from oomdoctor.case.event import Certainty
@@ -193,7 +193,7 @@ def advice(
         counting = [change for change in changes if change.counts]
         if counting and all(change.in_force for change in counting):
             already += [change.setting for change in counting]
-        elif name not in useless:
+        elif name not in useless and not (counting and all(was_tried(change, training) for change in counting)):
             shrunk = None if request is None or name not in request.knobs else request.request
             ranked.append(_ranked(pack, fix, changes, needs, known, place, values, shrunk))
     ranked.sort(key=lambda entry: entry.behind)

@@ -133,6 +133,16 @@ def number(value: Fact) -> float | None:
     return float(text.replace(",", "")) if _NUMBER.fullmatch(text) else None
 
 
+def was_tried(change: SettingChange, training: RunConfig | None) -> bool:
+    """Return whether the report says that this was tried: of what takes less the smaller it is also a smaller value."""
+    name, new = change.setting.sets, change.setting.to
+    tried = None if training is None or name is None else training.tried.get(name)
+    if tried is None:
+        return False
+    least, to = number(tried), number(new)
+    return (least is not None and to is not None and least <= to) if name in _ALWAYS_SET else _same(tried, new)
+
+
 def first_number(facts: Mapping[str, Fact], names: Sequence[str]) -> float | None:
     """Return the first of these facts that is a number."""
     return next((size for name in names if (size := number(facts.get(name))) is not None), None)

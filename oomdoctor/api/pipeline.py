@@ -19,6 +19,7 @@ from oomdoctor.case.gap import Gap
 from oomdoctor.case.incident import Incident
 from oomdoctor.case.server_ledger import ServerLedger
 from oomdoctor.case.settings import RunConfig
+from oomdoctor.case.stated import StatedRun
 from oomdoctor.case.text import Text
 from oomdoctor.comparing.run_lines import diagnose_each, story_of
 from oomdoctor.comparing.several_runs import split_by_run
@@ -51,6 +52,7 @@ from oomdoctor.parse.options import options_in
 from oomdoctor.parse.prose import says_shortage
 from oomdoctor.parse.reading import Early, LogReader, Progress, SourceEvents, around
 from oomdoctor.parse.recogniser import Recogniser
+from oomdoctor.setups.words.passages import read_passages
 
 if TYPE_CHECKING:
     from oomdoctor.case.environment import Environment
@@ -142,8 +144,11 @@ def _diagnosis(
     log = log_facts(events, pack.frameworks, [read.last for read in reads])
     beside = _run_machine(machine, events, log)
     log = {**beside.log_facts, **log}
-    running = _running(log, judged.incidents, recogniser, pack)
-    settings, unread = _settings(config, version, events, log, pack, [LogStart(read.source.name, read.first) for read in reads], running)
+    starts = [LogStart(read.source.name, read.first) for read in reads]
+    stated = _stated(starts, judged.incidents)
+    running = _running(log, judged.incidents, stated, recogniser, pack)
+    settings, unread = _settings(config, version, events, log, pack, starts, running)
+    settings, log = _with_stated(settings, log, stated, judged.incidents, pack)
     values = {**log, **(settings.facts() if settings is not None else {})}
     log = {**log, **judged.facts}
     ledgers = server_ledgers(events, pack.topics, _programs(recogniser, pack))
@@ -181,6 +186,7 @@ def _diagnosis(
         facts=log,
         options=_printed_options(reads) if failures else {},
         training=settings,
+        stated=stated,
         environment=beside.environment,
         environment_note=beside.note,
         estimate=expected.expected if expected is not None else None,
@@ -353,11 +359,40 @@ def _settings(
     return resolve_config(configs, events, log, pack, starts, running), gaps
 
 
-def _running(log: Mapping[str, Value], failures: Sequence[Incident], recogniser: Recogniser, pack: Pack) -> tuple[str, ...]:
-    """Return the programs whose commands tell what is in force: the one that the log shows, and the one whose message the failure is."""
+def _stated(starts: Sequence[LogStart], failures: Sequence[Incident]) -> StatedRun:
+    """Return what the text around a failure says of its run; most logs hold nothing that a person wrote."""
+    passages = [(start.name, *read_passages(start.data)) for start in starts[:_WITH_OPTIONS]] if failures else []
+    if not any(marked or spoken for _, marked, spoken in passages):
+        return StatedRun()
+    from oomdoctor.setups.words.stated import read_stated  # noqa: PLC0415 - names of models and cards are for those who say some
+
+    return read_stated(passages)
+
+
+def _with_stated(
+    settings: RunConfig | None, log: dict[str, Value], stated: StatedRun, failures: Sequence[Incident], pack: Pack
+) -> tuple[RunConfig | None, dict[str, Value]]:
+    """Return settings and facts of the log with what is stated where they are silent."""
+    if not (stated.facts or stated.tried):
+        return settings, log
+    from oomdoctor.setups.words.applied import stated_log_facts, with_stated  # noqa: PLC0415 - as above
+
+    log = {**log, **stated_log_facts(stated, log, failures[0].root.size("total_bytes") if failures else None)}
+    program = stated.first("framework")
+    if program is not None and "log.framework" not in log and (settings is None or settings.framework is None):
+        log["log.framework"] = str(program.value)
+    return with_stated(settings, stated, log, pack.names("servers")), log
+
+
+def _running(
+    log: Mapping[str, Value], failures: Sequence[Incident], stated: StatedRun, recogniser: Recogniser, pack: Pack
+) -> tuple[str, ...]:
+    """Return the programs whose commands tell what is in force: the one that the log shows or names, and the one that gave the message."""
     known = {record.framework for record in pack.frameworks}
     failed = [_programs(recogniser, pack)[failure.root.signature] for failure in failures[:1]]
-    return tuple(dict.fromkeys(name for name in (str(log.get("log.framework")), *failed) if name in known))
+    program = stated.first("framework")
+    named = [str(log.get("log.framework", program.value if program is not None else None))]
+    return tuple(dict.fromkeys(name for name in (*named, *failed) if name in known))
 
 
 def _samples(events: Sequence[Event]) -> list[Event]:

@@ -11,6 +11,7 @@ from oomdoctor.case.event import Certainty, Event, Kind, Value
 from oomdoctor.case.gap import Gap
 from oomdoctor.case.incident import Incident
 from oomdoctor.case.server_ledger import ServerLedger
+from oomdoctor.case.stated import StatedRun
 
 if TYPE_CHECKING:
     from oomdoctor.case.environment import Environment
@@ -104,6 +105,8 @@ class Case(Struct, frozen=True, kw_only=True):
     verdict: Verdict
     facts: Mapping[str, Value] = field(default_factory=dict)
     """What the log shows of the run's settings and machine, by name (`log.bf16`); where it is silent, what the environment says."""
+    stated: StatedRun = StatedRun()
+    """What the text around the log says of the run."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Options of commands and arguments that the logs print, known or not, as they are written."""
     training: RunConfig | None = None

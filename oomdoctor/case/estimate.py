@@ -10,6 +10,9 @@ from msgspec import Struct
 from oomdoctor.case.setup import Setup
 from oomdoctor.case.text import Text
 
+STANDING = frozenset({"weights", "reference", "adapters", "optimizer", "gradients"})
+"""Terms of a training run that no batch and no length changes."""
+
 
 class Term(Struct, frozen=True, kw_only=True):
     """One part of the memory, with what it may be at least and at most."""

@@ -32,6 +32,8 @@ class Expected(Struct, frozen=True, kw_only=True):
     assumptions: tuple[Assumption, ...] = ()
     is_told: bool = False
     """Whether method, batch and length are known and not taken from defaults."""
+    stands_too_large: bool = False
+    """Whether weights, gradients and states of the optimizer alone do not fit, whatever batch and length are."""
     at: AtFailure | None = None
     """None where the moment or the figures of the failure are not known."""
 

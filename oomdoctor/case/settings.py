@@ -440,6 +440,10 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     settings: RunSettings = RunSettings()
     places: Mapping[str, WrittenSetting] = field(default_factory=dict)
     """Where each of them stands; one that was worked out from others has no place."""
+    stated: tuple[str, ...] = ()
+    """Those that only the text around the log says: somebody's word, and not seen in a run."""
+    tried: Mapping[str, Scalar] = field(default_factory=dict)
+    """What that text says was tried and did not help, by the name that all frameworks share."""
     issues: tuple[ConfigIssue, ...] = ()
     """The worst first."""
 

@@ -50,7 +50,7 @@ LOG: Final = frozenset({
     "smi_unlisted_bytes", "vision",
 })  # fmt: skip
 """findings/facts.py and machine/match_log.py: what several messages show together. `PACKAGE_version` comes from the packages."""
-ESTIMATE: Final = frozenset({"card_bytes", "explains", "fits", "model", "needed_bytes", "over_card", "weights_bytes"})
+ESTIMATE: Final = frozenset({"card_bytes", "explains", "fits", "model", "needed_bytes", "over_card", "stands_too_large", "weights_bytes"})
 """planning/observed/run_expected_vs_observed.py: what the memory model expects."""
 TRAINING: Final = frozenset({"framework", "version"})
 """case/settings.py: beside the settings themselves."""

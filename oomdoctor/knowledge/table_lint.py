@@ -51,6 +51,7 @@ TABLES: Mapping[str, str] = {
     "throughput": "name value:number source",
     "token_forms": "maker begins before? alphabet length:length source",
     "torch_releases": "torch:version cuda:version arch_list date? source",
+    "stated_words": "of:label-or-program-or-sentence means words source",
     "towers": "kind modules family? source",
     "trained_modules": "written targets source",
     "training_methods": "name names? sequences:number reference:yes-or-no counted:yes-or-no source",
@@ -72,6 +73,7 @@ _HOLDS: Mapping[str, str] = {
     "layers": "all|half|eighth",
     "memory-or-launcher": "memory|launcher",
     "model-or-card": "model|card",
+    "label-or-program-or-sentence": "label|program|sentence",
 }
 
 

@@ -23,14 +23,14 @@ def memory_budget(card: Card) -> MemoryBudget:
 
 def budget_from_log(root: Event, log: Mapping[str, Value]) -> MemoryBudget | None:
     """Return the budget of the card of a failure, without what the process had there outside of torch; None where its size is unknown."""
-    total = root.size("total_bytes")
+    name = str(log.get("log.gpu_name", ""))
+    card = card_named(name) if name else None
+    total = root.size("total_bytes") or (card.bytes if card is not None else None)
     if not total:
         return None
     process, allocated, reserved = (root.size(name) for name in ("process_bytes", "allocated_bytes", "reserved_unallocated_bytes"))
     known = process is not None and allocated is not None and reserved is not None
     outside = max(0, (process or 0) - (allocated or 0) - (reserved or 0)) if known else 0
-    name = str(log.get("log.gpu_name", ""))
-    card = card_named(name) if name else None
     return MemoryBudget(name, total, int(total * _USABLE) - outside, parse_capability(card.capability if card else ""), outside or None)
 
 

@@ -22,6 +22,7 @@ from oomdoctor.knowledge.hub_configs.sizes import HubConfig
 from oomdoctor.knowledge.tables.shapes import counted_shape, model_shape
 from oomdoctor.setups import prompts
 from oomdoctor.setups.from_settings import NO_VERSIONS, setup_from_settings
+from oomdoctor.setups.nearest_model import nearest_model, size_in
 
 _SAME = 1e-5
 """Counts that differ by less belong to one model: buffers and biases of a vision tower are counted or not."""
@@ -29,6 +30,7 @@ _UNGATED, _STEP = "gpt2", 64
 """A gated MLP is two thirds of four times as wide as the model, in steps of 64: megatron/training/arguments.py:1287 of core_v0.19.0."""
 _FEW = 0.5
 """A run that trains a smaller share of the parameters trains adapters, or a part of the layers."""
+_OF_EXPERTS = re.compile(r"(?i)a\d{1,3}(?:\.\d)?b|\dx\d|moe")
 _PACKED = re.compile(r"(?i)int-?[48]|[48]-?bit|fp8|awq|gptq|nf4")
 """What says in a model's name that its weights are packed."""
 _CARDS = ("world_size", "num_processes", "nproc_per_node", "num_gpus")
@@ -64,9 +66,9 @@ def run_from_log(training: RunConfig | None, log: Mapping[str, Value]) -> Logged
     if settings.load_bits is None and (packed := _PACKED.search(str(named or ""))) is not None:
         settings = replace(settings, load_bits=8 if "8" in packed[0] else 4)
     framework = training.framework if training and training.framework else log.get("log.framework")
-    cards = settings.world_size or next((count for name in _CARDS if (count := _number(log, name))), None)
+    cards = settings.world_size or next((count for name in _CARDS if (count := _number(log, name))), None) or _visible(settings)
     return LoggedRun(
-        shape=_counted(everything, trained) or (model_shape(str(named)) if named else sized_model(settings)),
+        shape=_counted(everything, trained) or (_named(str(named), is_stated=_is_stated(training)) if named else sized_model(settings)),
         settings=settings,
         framework=str(framework) if framework else None,
         cards=cards if cards and cards > 0 else 1,
@@ -108,6 +110,16 @@ def sizes_said(settings: RunSettings) -> HubConfig:
     return {**assumed, **config}
 
 
+def _is_stated(training: RunConfig | None) -> bool:
+    return training is not None and "model" in training.stated
+
+
+def _named(name: str, *, is_stated: bool) -> Shape | None:
+    """Return the model of a name; who only says `8B` means a model of that size. The experts of one are no such size."""
+    shape, size = model_shape(name), size_in(name) if is_stated else None
+    return shape or (nearest_model(size, name) if size is not None and not _OF_EXPERTS.search(name) else None)
+
+
 def _counted(everything: int | None, trained: int | None) -> Shape | None:
     """Return the model of so many parameters, with or without the adapters beside it."""
     return None if everything is None else counted_shape([everything, everything - (trained or 0)], _SAME)
@@ -119,6 +131,13 @@ def _versions(training: RunConfig | None, log: Mapping[str, Value]) -> dict[str,
     if training is None or training.framework is None or training.version is None:
         return printed
     return {**printed, training.framework: training.version}
+
+
+def _visible(settings: RunSettings) -> int | None:
+    """Return the cards that a sharded run may use; who shards starts a process on each of them."""
+    listed = str(settings.visible_devices or "").split(",")
+    spreads = bool(settings.zero_stage or settings.fsdp)
+    return len(listed) if spreads and len(listed) > 1 and all(each.strip().isdigit() for each in listed) else None
 
 
 def _number(log: Mapping[str, Value], name: str) -> int | None:

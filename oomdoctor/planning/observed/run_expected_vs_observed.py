@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from oomdoctor.case.diagnosis import Finding, Fix
-from oomdoctor.case.estimate import Estimate
+from oomdoctor.case.estimate import STANDING, Estimate
 from oomdoctor.case.event import Value
 from oomdoctor.case.expected import AtFailure, Expected
 from oomdoctor.case.incident import Incident
@@ -53,10 +53,15 @@ class RunExpectedVsObserved(Struct, frozen=True):
     lacking: int
     """Bytes that the failed request lacked, as far as the log tells."""
 
+    @property
+    def is_judged(self) -> bool:
+        """Whether the estimate rests on what is known of the run, and not on a batch and a length that nobody said."""
+        return self.expected.is_told or self.expected.stands_too_large
+
     def explains(self, finding: Finding) -> bool:
         """Return whether the memory model counts a cause, the run should not have fitted, and what was seen is about what was expected."""
         expected = self.expected
-        if finding.cause not in _COUNTED or not expected.is_told or expected.budget is None or expected.fits in (None, "yes"):
+        if finding.cause not in _COUNTED or not self.is_judged or expected.budget is None or expected.fits in (None, "yes"):
             return False
         at = expected.at
         return at is None or at.low / _NEAR <= at.seen <= at.high * _NEAR
@@ -64,14 +69,16 @@ class RunExpectedVsObserved(Struct, frozen=True):
     def facts(self) -> dict[str, Value | bool | float | None]:
         """Return what rules can ask of the estimate, as `estimate.NAME`; the weights only where something tells their type."""
         settings, expected = self.run.settings, self.expected
-        if not (settings.precision or settings.load_bits or settings.finetuning):
+        if not (settings.precision or settings.load_bits or settings.finetuning or expected.stands_too_large):
             return {}
         weights = sum(term.bytes for term in expected.estimate.phases[0].terms if term.name == "weights")
         facts: dict[str, Value | bool | float | None] = {"estimate.model": self.shape.name, "estimate.weights_bytes": weights}
         if expected.budget is not None:
             facts["estimate.card_bytes"] = expected.budget.total
             facts["estimate.over_card"] = weights > expected.budget.total
-        if expected.is_told:
+        if expected.stands_too_large:
+            facts["estimate.stands_too_large"] = True
+        if self.is_judged:
             facts["estimate.needed_bytes"] = expected.estimate.expected
             facts["estimate.fits"] = expected.fits
             if expected.fits == "no":
@@ -80,7 +87,7 @@ class RunExpectedVsObserved(Struct, frozen=True):
 
     def weigh(self, findings: Iterable[Finding], pack: Pack) -> tuple[Finding, ...]:
         """Return the findings with what each of their fixes would free and whether the run would fit then."""
-        return weigh_fixes(findings, pack, self._weigh) if self.expected.is_told else tuple(findings)
+        return weigh_fixes(findings, pack, self._weigh) if self.is_judged else tuple(findings)
 
     def changed(self, changes: Mapping[str, Scalar]) -> Estimate:
         """Return what the run would need with these settings, by the names that all frameworks share."""
@@ -120,16 +127,36 @@ def run_expected_vs_observed(training: RunConfig | None, log: Mapping[str, Value
     setup, assumptions = setup_from_log(run, run.shape)
     budget = budget_from_log(incident.root, log)
     estimate = needed(setup, budget or _UNBOUNDED)
+    at = at_failure(setup, incident)
+    got_there = bool(incident.steps_passed) or (
+        at is not None and incident.phase != "optimizer-step" and budget is not None and at.low > budget.total
+    )
     expected = Expected(
         estimate=estimate,
         budget=budget,
         fits=fits(estimate, budget) if budget else None,
         assumptions=assumptions,
         is_told=run.is_told,
-        at=at_failure(setup, incident) if run.is_told else None,
+        # A run that came to a moment for which the card is too small was another one than it is said to be.
+        stands_too_large=budget is not None and _has_method(run) and not got_there and _standing(estimate) > budget.usable,
+        at=at if run.is_told else None,
     )
     requested, free = incident.root.size("requested_bytes"), incident.root.size("free_bytes")
     return RunExpectedVsObserved(run, run.shape, expected, max(0, (requested or 0) - (free or 0)))
+
+
+def _has_method(run: LoggedRun) -> bool:
+    """Return whether what is trained is known.
+
+    A run that DeepSpeed or FSDP shards and that nobody says to have adapters trains everything.
+    """
+    settings = run.settings
+    return settings.finetuning is not None or (settings.lora_rank is None and bool(settings.zero_stage or settings.fsdp))
+
+
+def _standing(estimate: Estimate) -> int:
+    """Return the least that stands on the card throughout the fullest phase."""
+    return max(sum(term.low for term in phase.terms if term.name in STANDING) for phase in estimate.phases)
 
 
 def at_failure(setup: Setup, incident: Incident) -> AtFailure | None:

@@ -121,7 +121,9 @@ def _sizes(event: Event, wording: Wording) -> Iterator[Stated]:
 def _is_used(each: Stated, whole: str, words: frozenset[str]) -> bool:
     if each.is_size:
         return each.value in whole
-    if len(each.value) >= _TELLING and (each.value in words or _grouped(each.value) in words):
+    if len(each.value) >= _TELLING and (
+        each.value in words or _grouped(each.value) in words or (" " in each.value and each.value in whole)
+    ):
         return True
     return re.search(rf"(?<![\w.-]){re.escape(each.name)}[\s:=]{{1,3}}{re.escape(each.value)}(?![\w.])", whole) is not None
 

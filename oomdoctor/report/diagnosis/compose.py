@@ -19,6 +19,7 @@ from oomdoctor.report.diagnosis.do_this import do_this, more_on_steps
 from oomdoctor.report.diagnosis.expected import beside_seen, measured_parts
 from oomdoctor.report.diagnosis.figures import figure_rows, ledger_bars
 from oomdoctor.report.diagnosis.headline import incident_sentence
+from oomdoctor.report.diagnosis.needs import needs, taken_as_given
 from oomdoctor.report.diagnosis.opening import opening, says_less
 from oomdoctor.report.diagnosis.over_time import over_time
 from oomdoctor.report.diagnosis.places import event_place, event_row, event_text
@@ -57,6 +58,7 @@ def compose(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
     if case.runs:
         blocks += runs_blocks(case, wording)
     blocks += why(diagnosis, wording)
+    blocks += needs(diagnosis, wording)
     blocks += _budget(case, wording)
     blocks += config_error(case.training, wording)
     blocks += do_this(diagnosis, wording)
@@ -116,7 +118,12 @@ def _message(diagnosis: Diagnosis, incident: Incident, wording: Wording) -> Iter
 def _figures(incident: Incident, expected: Expected | None, wording: Wording) -> Iterator[Block]:
     """Yield the figures that no bar draws, what the settings should take beside what was seen, and the other bars, folded."""
     rows, bars = figure_rows(incident.root, incident.ledger, wording), ledger_bars(incident.ledger, wording, expected)[1:]
-    blocks: tuple[Block, ...] = (*((Facts(rows),) if rows else ()), *beside_seen(expected, wording), *bars)
+    blocks: tuple[Block, ...] = (
+        *((Facts(rows),) if rows else ()),
+        *beside_seen(expected, wording),
+        *bars,
+        *taken_as_given(expected, wording),
+    )
     if blocks:
         yield Folded(wording.say(labels.FIGURES), blocks)
 

@@ -14,11 +14,13 @@ from oomdoctor.case.diagnosis import Diagnosis, Fix, OpenPhase
 from oomdoctor.case.event import Certainty, Kind
 from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.case.text import Text
+from oomdoctor.planning.told.smallest_plan import PLAN
 from oomdoctor.report.diagnosis.certainty import is_other_failure, is_told_by_message
 from oomdoctor.report.diagnosis.headline import settle_text
 from oomdoctor.report.diagnosis.steps import already_set, full_step, setting_as_typed, setting_place
 from oomdoctor.report.diagnosis.typed_lines import phase_spans, settling_phase, typed_spans
 from oomdoctor.report.document import Block, BriefStep, BriefSteps, Folded, Heading, Paragraph, Span, Steps, Style
+from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording import labels
 from oomdoctor.report.wording.phrases import bare, lower_first, spans
 from oomdoctor.report.wording.wording import Wording
@@ -30,6 +32,7 @@ HOW = 200
 """Characters of how a step is done that a screen has room for."""
 _FOLDED = 12
 _ALREADY = 4
+_SAID = 120
 _KILL = "sigkill"
 """The check of a verdict that the evidence for a cause takes the place of: that asks for what this machine has."""
 _ASKING = frozenset({"dmesg", "sacct", "kubectl", "nvidia-smi", "ulimit"})
@@ -79,6 +82,9 @@ def more_on_steps(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     if already:
         lines = wording.comma.join(f"`{line}`" for line in already[:_ALREADY])
         blocks.append(Paragraph(spans(wording.say(labels.ALREADY, lines=lines))))
+    if (tried := diagnosis.case.stated.tried[:_ALREADY]) and fixes:
+        sentences = wording.listed([clean_line(fact.says, _SAID) for fact in {fact.line: fact for fact in tried}.values()])
+        blocks.append(Paragraph((Span(wording.say(labels.TRIED, said=sentences)),)))
     if blocks:
         yield Folded(wording.say(labels.MORE_STEPS, n=len(fixes)) if fixes else wording.say(labels.SET_ALREADY), tuple(blocks))
 
@@ -114,7 +120,7 @@ def _brief(fix: Fix, diagnosis: Diagnosis, wording: Wording, *, is_first: bool) 
     title = bare(wording.say(fix.title))
     frees = _frees(fix, wording)
     if fix.settings:
-        place, do = _typed(fix.settings, diagnosis.case, wording)
+        place, do = _typed(_written_together(fix), diagnosis.case, wording)
         names = is_first and not (frees and len(fix.settings) > 1)
         return _line(do, place, [frees, lower_first(title)], wording, least=2 if names else 1)
     if fix.command and "\n" not in fix.command:
@@ -125,6 +131,11 @@ def _brief(fix: Fix, diagnosis: Diagnosis, wording: Wording, *, is_first: bool) 
     return _line((Span(title),), "", [frees, how if len(how) <= HOW else ""], wording, least=2)
 
 
+def _written_together(fix: Fix) -> Sequence[ProposedSetting]:
+    """Return the settings of a step that one program takes; a plan holds only with all that it changes, in whatever program."""
+    return fix.settings if fix.id == PLAN else [setting for setting in fix.settings if setting.framework == fix.settings[0].framework]
+
+
 def _line(do: tuple[Span, ...], place: str, asides: Sequence[str], wording: Wording, *, least: int = 1) -> BriefStep:
     """Return a step with its asides, of which the first `least` are always told."""
     told, whole = (wording.semicolon.join(filter(None, part)) for part in (asides[:least], asides))
@@ -132,11 +143,11 @@ def _line(do: tuple[Span, ...], place: str, asides: Sequence[str], wording: Word
 
 
 def _typed(settings: Sequence[ProposedSetting], case: Case, wording: Wording) -> tuple[str, tuple[Span, ...]]:
-    """Return the place of the first setting, and all settings of its program as they are typed; other places stand before theirs."""
+    """Return the place of the first setting, and all settings as they are typed; other places stand before theirs."""
     do: list[Span] = []
     places: list[str] = []
     before: ProposedSetting | None = None
-    for setting in [setting for setting in settings if setting.framework == settings[0].framework][:_SETTINGS]:
+    for setting in settings[:_SETTINGS]:
         place = _place(setting, case, wording)
         is_new = all(_file(place) != _file(other) for other in places)
         do += [Span(wording.say(labels.OR_ELSE) if _is_other_version(setting, before) else wording.comma)] if before is not None else []

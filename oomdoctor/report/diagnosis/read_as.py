@@ -25,6 +25,7 @@ _REQUESTS = Text("{n} requests at a time", "同时 {n} 个请求")
 _CARDS = Text("{n} cards", "{n} 张卡")
 _FULL = Text("all weights trained", "全参训练")
 _SERVES = Text("serving", "推理服务")
+_STATED = Text(" (partly as the report says)", "（部分依据报告中的说明）")
 _BITS = Text("{n} bit", "{n} bit")
 
 
@@ -35,7 +36,15 @@ def read_as(case: Case, wording: Wording) -> Iterator[Block]:
         part for part in (*_program(case), *_model(case, settings), *_work(settings, wording), *_card(case, settings, wording)) if part
     ]
     if len(parts) > 1:
-        yield Paragraph((Span(wording.say(labels.READ_AS), Style.DIM), Span(" · ".join(dict.fromkeys(parts)))))
+        stated = Span(wording.say(_STATED), Style.DIM) if _is_stated(case) else Span("")
+        yield Paragraph((Span(wording.say(labels.READ_AS), Style.DIM), Span(" · ".join(dict.fromkeys(parts))), stated))
+
+
+def _is_stated(case: Case) -> bool:
+    """Return whether anything of the line is somebody's word alone."""
+    words = {fact.name: fact.value for fact in case.stated.facts}
+    shown = any(name in words and case.facts.get(f"log.{name}") == words[name] for name in ("framework", "gpu_name"))
+    return shown or (case.training is not None and bool(case.training.stated))
 
 
 def _program(case: Case) -> Iterator[str]:

@@ -10,6 +10,7 @@ from oomdoctor.case.event import Certainty, Place
 from oomdoctor.case.request import FailingRequest
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.certainty import finding_certainty, is_other_failure
+from oomdoctor.report.diagnosis.needs import tells_need
 from oomdoctor.report.diagnosis.places import place_text
 from oomdoctor.report.document import Block, Folded, Paragraph, Span, Style
 from oomdoctor.report.wording import labels
@@ -37,7 +38,8 @@ def why(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
             named = wording.say(labels.REQUEST, what=wording.say(diagnosis.request.title))
             yield Paragraph((Span(wording.blank.join(filter(None, (named, grows)))),))
         yield from _conclusions(diagnosis, "", wording)
-        yield Paragraph((Span(wording.say(labels.CANNOT_TELL), Style.STRONG), *spans(_readings(diagnosis, wording))))
+        if not tells_need(diagnosis.case):  # else the arithmetic tells it, in a sentence of its own
+            yield Paragraph((Span(wording.say(labels.CANNOT_TELL), Style.STRONG), *spans(_readings(diagnosis, wording))))
         return
     lead = wording.say(labels.WHY, sure=wording.say(labels.CONFIDENCE[sure.value]))
     title = lower_first(bare(wording.say(first.title))) + wording.stop

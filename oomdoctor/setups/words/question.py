@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from oomdoctor.case.settings import RunSettings
+from oomdoctor.knowledge.tables.stated_words import program_in
 from oomdoctor.setups.words.told import read_told
 
 _FEWEST_WORDS = 4
@@ -17,36 +19,15 @@ _SENTENCE = re.compile(
     r"|train\w*|fine-?tun\w*|serv(?:e|ing)|deploy\w*|host)\b|\?"
 )
 """Words that stand in no name of a model."""
-_PROGRAMS = (
-    ("llamafactory", r"llama[ -]?factory"),
-    ("ms-swift", r"ms-?swift|\bswift\b"),
-    ("axolotl", r"\baxolotl\b"),
-    ("unsloth", r"\bunsloth\b"),
-    ("trl", r"\btrl\b|\bsfttrainer\b"),
-    ("torchtune", r"\btorchtune\b"),
-    ("litgpt", r"\blitgpt\b"),
-    ("torchtitan", r"\btorchtitan\b"),
-    ("megatron-lm", r"\bmegatron\b"),
-    ("vllm", r"\bvllm\b"),
-    ("sglang", r"\bsglang\b"),
-    ("lmdeploy", r"\blmdeploy\b"),
-    ("text-generation-inference", r"\btgi\b|text-generation-inference"),
-    ("tensorrt-llm", r"\btensorrt-?llm\b|\btrt-?llm\b"),
-    ("ollama", r"\bollama\b"),
-    ("llama.cpp", r"\bllama[. ]?cpp\b|\bgguf\b"),
-    ("transformers", r"\btransformers\b|\bpeft\b|hf trainer|hugging ?face trainer"),
-)
-"""Programs as people write them; of several the first counts."""
 _SERVERS = ("vllm", "sglang", "lmdeploy", "text-generation-inference", "tensorrt-llm", "ollama", "llama.cpp")
 _TRAINS = (
     r"(?i)\b(?:pre-?|re-?)?(?:train\w*|fine-?tun\w*|tun(?:e|ing)|sft|dpo|grpo|ppo|q?-?lora|dora|full[ -]?ft)\b|full fine[ -]?tun"
     r"|微调|训练|全参|全量"
 )
-_RANK = re.compile(r"(?i)\b(?:rank|r)\s{0,2}(?:of |[=:])?\s{0,2}(\d{1,4})\b|秩(?:为|是)?\s?(\d{1,4})")
+_BY_FORMAT: Mapping[str, str] = {"llama.cpp": r"(?i)\bgguf\b", "transformers": r"(?i)\bpeft\b"}
+"""What is asked about files or a library that name no program means this one."""
 _FORMAT = re.compile(r"(?i)\b(awq|gptq|fp8|nvfp4|mxfp4|int4|int8|i?q\d_[a-z0-9_]{1,4}|bf16|fp16)\b")
 _FOUR_BITS = re.compile(r"(?i)\b4[- ]?bit\b|四比特|4 ?比特")
-_OPTIMIZER = re.compile(r"(?i)\b(adafactor|paged_adamw_8bit|adamw_8bit|8-?bit adam\w?|lion|sgd)\b")
-_PACKED = re.compile(r"(?i)\b(?:with|using) packing\b|\bpacked\b|打包")
 
 
 class WordedQuestion(Struct, frozen=True, kw_only=True):
@@ -69,14 +50,14 @@ def is_question(text: str) -> bool:
 def read_question(text: str) -> WordedQuestion:
     """Return what a sentence asks."""
     told = read_told(text)
-    framework = next((name for name, form in _PROGRAMS if re.search(f"(?i){form}", text)), None)
+    framework = program_in(text) or next((name for name, form in _BY_FORMAT.items() if re.search(form, text)), None)
     serves = framework in _SERVERS or not re.search(_TRAINS, text)
     return WordedQuestion(
         model=told.settings.model,
         gpu=told.card_name,
         gpus=told.cards if told.cards > 1 else None,
         framework=framework,
-        settings=_served(told.settings, text) if serves else _trained(told.settings, text),
+        settings=_served(told.settings, text) if serves else _trained(told.settings),
         serves=serves,
     )
 
@@ -89,6 +70,9 @@ def _served(settings: RunSettings, text: str) -> RunSettings:
         settings,
         method="serve",
         finetuning=None,
+        lora_rank=None,
+        optimizer=None,
+        packing=None,
         micro_batch=None,
         max_model_len=settings.sequence_length,
         sequence_length=None,
@@ -96,17 +80,5 @@ def _served(settings: RunSettings, text: str) -> RunSettings:
     )
 
 
-def _trained(settings: RunSettings, text: str) -> RunSettings:
-    rank, optimizer, finetuning = _RANK.search(text), _OPTIMIZER.search(text), settings.finetuning
-    return replace(
-        settings,
-        method=None,
-        finetuning="qlora" if finetuning == "lora" and _FOUR_BITS.search(text) else finetuning,
-        lora_rank=next((int(part) for part in rank.groups() if part), None) if rank else None,
-        optimizer=None if optimizer is None else _optimizer(optimizer[1].lower()),
-        packing=True if _PACKED.search(text) else None,
-    )
-
-
-def _optimizer(written: str) -> str:
-    return "adamw_8bit" if "8" in written and "paged" not in written else written
+def _trained(settings: RunSettings) -> RunSettings:
+    return replace(settings, method=None)

@@ -46,6 +46,31 @@ _OFF = re.compile(
 )
 _ZERO = re.compile(r"(?i)\bzero[ _-]?(?:stage[ _-]?)?([0-3])\b|\bds_z([0-3])")
 _FSDP = r"(?i)\bfsdp2?\b"
+_OF_ALL = re.compile(r"(?i)(?:global|total|effective|overall|whole|全局|总)[ _-]{0,2}(?:train(?:ing)?[ _-])?(?:的)?$")
+"""Before a batch: it is that of all cards and of all accumulated steps."""
+_NO_BATCH = re.compile(r"(?i)(?:eval\w*|test\w*|val\w*|rollout|generation|inference|prompt|评估|验证|测试)[ _-]{0,2}$")
+_ACCUMULATION = re.compile(
+    r"(?i)\bgrad(?:ient)?[ _-]?accum(?:ulation)?(?:[ _-]steps?)?(?: (?:of|is|to))?[ :=：是为]{0,3}(\d{1,4})\b"
+    r"|梯度累[积计](?:步数)?(?:为|是|：)? ?(\d{1,4})"
+)
+_RANK = re.compile(
+    r"(?i)\b(?:rank\s{0,2}(?:of |is |[=:：])?|(?:lora[ _-]{1,2})?r\s{0,2}[=:：]|lora r)\s{0,2}([1-9]\d{0,3})\b"
+    r"|秩(?:为|是)?\s?([1-9]\d{0,3})"
+)
+_HAS_RANK = re.compile(r"(?i)lora|dora|adapter|适配器")
+"""A rank is that of adapters where a text speaks of these; without them it is a process."""
+_FOUR_BITS = re.compile(r"(?i)\b4[- ]?bit\b|四比特|4 ?比特")
+_OPTIMIZER = re.compile(r"(?i)\b(adafactor|paged_adamw_8bit|adamw_8bit|8-?bit adam\w?|lion|sgd)\b")
+_PACKED = re.compile(r"(?i)\b(?:with|using) packing\b|\bpacked\b|打包")
+_OFFLOADED = re.compile(
+    r"(?i)\b(?:cpu|optimizer|optimiser)[ _-](?:\w{1,10}[ _-])?off-?load\w*|\boff-?load\w* (?:\w{1,12} ){0,3}(?:to )?(?:the )?cpu\b"
+    r"|优化器卸载"
+)
+_NEGATED = re.compile(
+    r"(?i)\b(?:not|without|no|never|disabled?|isn't|aren't|\w{2,6}n't|instead of|rather than|than)\b(?: \w{1,12}){0,2} $"
+    r"|(?:不用|不是|不使用|不开|没有?用|没有?开|未用|未开|而不是|关闭)[^，。；]{0,4}$"
+)
+"""Before the words for a setting: the run does not have it."""
 
 
 class ToldRun(Struct, frozen=True, kw_only=True):
@@ -68,22 +93,34 @@ class ToldRun(Struct, frozen=True, kw_only=True):
 def read_told(text: str) -> ToldRun:
     """Return the run that a text describes."""
     text = text[:_MOST]
-    name, shape = _model(text)
+    name, shape = said_model(text)
     card_name, card = told_card(text)
     settings = RunSettings(
         model=name,
         method="serve" if re.search(_ANSWERS, text) and not re.search(_TRAINS, text) else None,
-        finetuning=next((method for method, form in _METHODS.items() if re.search(f"(?i){form}", text)), None),
-        micro_batch=_first_number(_BATCH, text),
+        finetuning=next(iter(methods_in(text)), None),
+        lora_rank=_first_number(_RANK, text) if _HAS_RANK.search(text) else None,
+        micro_batch=_first_number(_BATCH, text, (_OF_ALL, _NO_BATCH)),
+        accumulation=_first_number(_ACCUMULATION, text),
         sequence_length=_length(text),
         gradient_checkpointing=_checkpointing(text),
         zero_stage=_first_number(_ZERO, text),
-        fsdp=True if re.search(_FSDP, text) else None,
+        offload_optimizer="cpu" if _is_said(_OFFLOADED, text) else None,
+        fsdp=True if _is_said(re.compile(_FSDP), text) else None,
+        packing=True if _is_said(_PACKED, text) else None,
+        optimizer=_optimizer(text),
     )
     return ToldRun(settings=settings, shape=shape, card=card, card_name=card_name, cards=told_count(text))
 
 
-def _model(text: str) -> tuple[str | None, Shape | None]:
+def methods_in(text: str) -> list[str]:
+    """Return what is trained, in every way that a text speaks of, the first that counts first; what it denies is left out."""
+    known = [method for method, form in _METHODS.items() if _is_said(re.compile(f"(?i){form}"), text)]
+    return ["qlora", *known] if known[:1] == ["lora"] and _FOUR_BITS.search(text) else known
+
+
+def said_model(text: str) -> tuple[str | None, Shape | None]:
+    """Return the model that a text names by a size: its name, and its shape, of the nearest model where it is not known."""
     words = _WORD.findall(text)
     sized = [number for number, word in enumerate(words) if _SIZE.search(word) and commonest_card(word) is None][:_TRIED]
     for number in sized:
@@ -98,9 +135,30 @@ def _model(text: str) -> tuple[str | None, Shape | None]:
     return name, nearest_model(size, name)
 
 
-def _first_number(form: re.Pattern[str], text: str) -> int | None:
-    match = form.search(text)
-    return next((int(part) for part in match.groups() if part), None) if match else None
+def _is_said(form: re.Pattern[str], text: str) -> bool:
+    return any(not is_denied(text, match.start()) for match in form.finditer(text))
+
+
+def is_denied(text: str, start: int) -> bool:
+    """Return whether the words before a place say that the run does not have what stands there."""
+    return _NEGATED.search(text[max(0, start - 40) : start]) is not None
+
+
+def _first_number(form: re.Pattern[str], text: str, others: tuple[re.Pattern[str], ...] = ()) -> int | None:
+    """Return the first number of a form; one before which the words of another number stand is none."""
+    for match in form.finditer(text):
+        before = text[max(0, match.start() - 40) : match.start()]
+        if not any(other.search(before) for other in (_NEGATED, *others)):
+            return next((int(part) for part in match.groups() if part), None)
+    return None
+
+
+def _optimizer(text: str) -> str | None:
+    match = _OPTIMIZER.search(text)
+    if match is None or is_denied(text, match.start()):
+        return None
+    written = match[1].lower()
+    return "adamw_8bit" if "8" in written and "paged" not in written else written
 
 
 def _length(text: str) -> int | None:

@@ -35,8 +35,10 @@ _NO_CARD_AFTER = re.compile(
 )
 _MEMORY = re.compile(
     r"(?i)(?<![\d.])(\d{1,3}) ?G(?:i?B)?[ -]?(?:的)?(?:of )?(?:显存|显卡|卡|card|gpu|vram|video memory)"
-    r"|(?:显存|显卡|\bvram|\bgpu|\bcard)[ :：是为(（]{0,3}(?:of |with |has )?(\d{1,3}) ?G(?:i?B)?\b"
+    r"|(?:显存|显卡|卡|\bvram|\bgpu|\bcard)[ :：是为(（]{0,3}(?:of |with |has )?(\d{1,3}) ?G(?:i?B)?\b"
 )
+_SIZE_BEFORE = re.compile(r"(?<![\w.])(\d{2,3}) ?GB? $", re.IGNORECASE)
+"""The size of a card before its name: `40G A100`."""
 _NUMBERS = {
     name: number
     for number, names in enumerate(("", "one single 单 一", "two 双 两", "three 三", "four 四", "", "six", "", "eight 八"))
@@ -45,11 +47,14 @@ _NUMBERS = {
 _NAMED = r"\d{1,3}|one|single|two|three|four|six|eight"
 _KIND = rf"{_MAKER}(?:[A-Z]{{1,3}}\d|\d{{4}}|910[A-C])"
 _COUNT = re.compile(
-    rf"(?i)(?<![\w.])(?P<times>\d{{1,3}}) ?[x×*] ?{_KIND}"
-    r"|(?:[A-Z]\d{1,4}\w{0,3}|\d{4}(?: ?Ti)?)(?: ?\(?\d{2,3} ?GB?\)?)? ?[x×*] ?(?P<after>\d{1,3})(?!\d| ?G)"
-    r"|(?P<chinese>\d{1,3}|[单一双两三四八]) ?(?:张|块|卡)"
-    rf"|\b(?P<word>{_NAMED}) (?:[\w-]{{1,12}} ){{0,3}}?(?:gpus?|cards?)\b|\b(?P<named>one|single|two|three|four|six|eight) {_KIND}"
+    rf"(?i)(?<![\w.])(?P<times>\d{{1,3}}) ?[x×*] ?(?:\d{{2,3}} ?GB? )?{_KIND}"
+    rf"|(?<![\w.:/#-])(?<!step )(?<!epoch )(?P<digits>[1-9]\d?) {_MAKER}(?:[AHVLB]\d{{2,3}}|[2-5]0[5-9]0)(?!\d)"
+    r"|(?:[A-Z]\d{1,4}\w{0,3}|[1-9]0[1-9]0(?: ?Ti)?)(?: ?\(?\d{2,3} ?GB?\)?)? ?[x×*] ?(?P<after>\d{1,3})(?!\d| ?G)"
+    r"|(?P<chinese>\d{1,3}|[单一双两三四八]) ?(?:张|块|卡(?!住|死|在|顿))"
+    rf"|\b(?P<word>{_NAMED}) (?:(?!on |in |with |for |of |per )[\w-]{{1,12}} ){{0,3}}?(?:gpus?|cards?)\b"
+    rf"|\b(?P<named>one|single|two|three|four|six|eight) {_KIND}"
 )
+_IN_USE = re.compile(r"(?i)\b(?:on|using|uses?|used|with|across|over)\b[^,.;]{0,25}$|[用在][^，。]{0,8}$")
 
 
 def told_card(text: str) -> tuple[str | None, Card | None]:
@@ -58,7 +63,9 @@ def told_card(text: str) -> tuple[str | None, Card | None]:
     for number, match in enumerate(_CARD.finditer(text)):
         if number >= _TRIED:
             break
-        written = match[0].replace("(", "").replace("（", "").strip()
+        written = " ".join(re.sub(r"[(（]", " ", match[0]).split())
+        if not match["size"] and (before := _SIZE_BEFORE.search(text, 0, match.start())) is not None:
+            written = f"{written.rstrip('s')} {before[1]}GB"
         card = card_named(written) or card_named(written[: match.end() - match.start() - len(match["size"] or "")])
         if not _means_card(match, text):
             continue
@@ -86,6 +93,19 @@ def _means_card(match: re.Match[str], text: str) -> bool:
 
 def told_count(text: str) -> int:
     """Return how many cards a text speaks of; one where it does not say."""
+    return said_count(text) or 1
+
+
+def uses_count(text: str) -> bool:
+    """Return whether a run is said to use so many cards, and not only that somebody has them."""
     match = _COUNT.search(text)
-    written = next((part for part in match.groups() if part), "1").lower() if match else "1"
+    return match is not None and (match[0].startswith(("单", "single")) or _IN_USE.search(text[: match.start()]) is not None)
+
+
+def said_count(text: str) -> int | None:
+    """Return how many cards a text speaks of; None where it does not say."""
+    match = _COUNT.search(text)
+    if match is None:
+        return None
+    written = next(part for part in match.groups() if part).lower()
     return max(1, _NUMBERS.get(written) or int(written))
