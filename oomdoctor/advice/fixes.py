@@ -30,7 +30,10 @@ _HARM = {"none": 0.0, "slower": 1.0, "effort": 1.0, "quality": 2.0, "hardware": 
 which is what is known of the cause, and large enough that of two neighbours the gentler one comes first."""
 _NOT_ENOUGH = 6.0
 """The same for a fix that would free less than is missing."""
+_FAR_TOO_LITTLE = 12.0
 _SEVERAL = 2
+_WEIGHT_BYTES = 2
+"""Of a parameter in 16 bits, from which quantising starts."""
 _UNKNOWN_NEED = 1.0
 _NO_KEY = 3.5
 """The same where the framework found has no setting for it, and code must be written."""
@@ -228,12 +231,16 @@ def _is_of_models_alone(fix: FixRecord, facts: Mapping[str, Fact]) -> bool:
 
 
 def _leaves_the_weights(fix: FixRecord, facts: Mapping[str, Fact]) -> bool:
-    """Return whether a model needs several times the memory there is, and a fix frees only what comes beside its own weights."""
+    """Return whether a model needs several times the memory there is, and a fix frees only what comes beside its own weights, or less."""
     times = first_number(facts, ("derived.wanted_times",))
     if times is None or times < _SEVERAL:
         return False
-    terms = () if fix.frees is None else fix.frees.terms
-    return fix.harm != "hardware" and ("weights" not in terms or "other processes" in terms)
+    if fix.harm == "hardware":
+        return False
+    if fix.frees is None or "weights" not in fix.frees.terms or "other processes" in fix.frees.terms:
+        return True
+    left = _WEIGHT_BYTES - fix.frees.per_parameter
+    return 0 < left < _WEIGHT_BYTES and times > _WEIGHT_BYTES / left
 
 
 def _way(fix: FixRecord, known: KnownFacts) -> tuple[Text, str | None]:
@@ -288,8 +295,10 @@ def _ranked(
     size = sum(fitted) if fitted else None if frees is None else freed(frees, facts)
     lacking = missing(facts) if shrunk is None else shrunk.missing
     behind = place + _HARM[fix.harm] + _UNKNOWN_NEED * bool(needs)
-    if (size is not None and lacking is not None and size < lacking) or _leaves_the_weights(fix, facts):
+    if size is not None and lacking is not None and size < lacking:
         behind += _NOT_ENOUGH
+    if _leaves_the_weights(fix, facts):
+        behind += _FAR_TOO_LITTLE
     if any(not row.example for row in fix.settings) and not settings and _has_keys(known, pack):
         behind += _NO_KEY
     if any(setting.file is not None for setting in settings):

@@ -203,7 +203,7 @@ def _diagnosis(
         case=case,
         findings=bugs_first(_run_first(advised, pack) if beside.facts else advised, bugs),
         evidence=tuple(seen),
-        conclusions=conclusions(pack, seen, known),
+        conclusions=conclusions(pack, seen, known, is_request_known=request is not None and request.title is not None),
         open_cause=open_cause(explained, pack, known),
         open_phase=None if bugs else open_phase(advised, pack, known, settings),
         request=request,

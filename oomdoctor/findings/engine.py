@@ -34,10 +34,14 @@ def evidence_seen(pack: Pack, known: KnownFacts) -> Mapping[str, Mapping[str, fl
     return {core.id: core.weights for core in pack.evidence if evaluate(core.when, known).truth}
 
 
-def conclusions(pack: Pack, seen: Iterable[str], known: KnownFacts) -> tuple[Text, ...]:
+def conclusions(pack: Pack, seen: Iterable[str], known: KnownFacts, *, is_request_known: bool) -> tuple[Text, ...]:
     """Return the sentences that evidence has for the screen, with the figures filled in, in the order of the rules."""
-    records = (pack.record(EVIDENCE, name) for name in seen)
-    return tuple(fill_template(record.concludes, known.facts) for record in records if record is not None and record.concludes is not None)
+    records = [record for name in seen if (record := pack.record(EVIDENCE, name)) is not None]
+    return tuple(
+        fill_template(record.concludes, known.facts)
+        for record in records
+        if record.concludes is not None and not (record.unless_known and is_request_known)
+    )
 
 
 def findings(pack: Pack, known: KnownFacts, seen: Mapping[str, Mapping[str, float]] = _NO_EVIDENCE) -> tuple[Finding, ...]:

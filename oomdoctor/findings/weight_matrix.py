@@ -23,6 +23,7 @@ _LEAST = 80 * MIB
 """Of models below 7 billion parameters a matrix is as large as much else."""
 _TELLING = 17
 """A size of which the odd part is smaller (48, 64, 112 MiB) is that of many tensors, as people like powers of two."""
+_COMPUTING = ("forward", "backward", "evaluation", "generation")
 _BYTES = (2, 4)
 _OUTSTANDING = 0.5
 
@@ -60,7 +61,11 @@ def weight_matrix(root: Event, known: Mapping[str, Fact]) -> dict[str, Fact]:
     if row is not None:
         matches = list(_matrices(row, requested))
     else:
-        matches = [] if name or not _is_telling(requested) else [match for each in _rows() for match in _matrices(each, requested)]
+        matches = (
+            []
+            if name or _computes(known) or not _is_telling(requested)
+            else [match for each in _rows() for match in _matrices(each, requested)]
+        )
     match = _most_usual(matches)
     return {} if match is None else match.facts(root.size("total_bytes"))
 
@@ -75,6 +80,12 @@ def _most_usual(matches: Sequence[WeightMatrix]) -> WeightMatrix | None:
         return None
     # The table has the models that people run first, and derivatives of the same shape behind them.
     return next(match for match in matches if (match.rows, match.columns, match.bytes_each) == shape)
+
+
+def _computes(known: Mapping[str, Fact]) -> bool:
+    """Return whether steps had passed or a pass was running, where most requests are of what is computed."""
+    step = known.get("derived.step")
+    return known.get("incident.phase") in _COMPUTING or (isinstance(step, int) and step > 0)
 
 
 def _is_telling(requested: int) -> bool:

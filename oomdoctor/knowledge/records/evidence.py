@@ -24,6 +24,8 @@ class EvidenceRecord(Record, frozen=True, kw_only=True):
     """Cause, or problem -> how much it speaks for it or against it (records/odds.py)."""
     concludes: TextRecord | None = None
     """A sentence with the figures that it follows from, for the screen; facts stand in it as in the texts of problems."""
+    unless_known: bool = False
+    """Whether that sentence is left out where the request that failed is known, which says more."""
     source: str
     """Why it speaks so: a fact of a program, or what reports showed."""
     examples: list[CaseExample] = []

@@ -50,12 +50,7 @@ def why(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
 
 
 def _conclusions(diagnosis: Diagnosis, told: str, wording: Wording) -> Iterator[Block]:
-    """Yield what follows from the figures where nothing shows what was asked for, which would say more.
-
-    What is told already is left out: a conclusion of which every figure stands there.
-    """
-    if diagnosis.request is not None and diagnosis.request.title is not None:
-        return
+    """Yield what follows from the figures, but for what is told already: a conclusion of which every figure stands there."""
     texts = [wording.say(text) for text in diagnosis.conclusions]
     new = [text for text in texts if not set(_FIGURE.findall(text)) <= set(_FIGURE.findall(told))]
     if new:
