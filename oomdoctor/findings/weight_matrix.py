@@ -60,12 +60,10 @@ def weight_matrix(root: Event, known: Mapping[str, Fact]) -> dict[str, Fact]:
     row = model_row(str(name)) if name else None
     if row is not None:
         matches = list(_matrices(row, requested))
+    elif name or _computes(known) or not _is_telling(requested):
+        return {}
     else:
-        matches = (
-            []
-            if name or _computes(known) or not _is_telling(requested)
-            else [match for each in _rows() for match in _matrices(each, requested)]
-        )
+        matches = [match for each in _rows() for match in _matrices(each, requested)]
     match = _most_usual(matches)
     return {} if match is None else match.facts(root.size("total_bytes"))
 
