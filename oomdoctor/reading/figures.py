@@ -17,7 +17,7 @@ from oomdoctor.units import parse_size
 _NO_LETTER = r"(?![A-Za-z0-9_])"
 _UNIT = rf"(?:[KMGT]i?[Bb]|[kmgt]b|bytes?|B){_NO_LETTER}|[KMGT](?=[\s,;.)\]/]|$)|字节"
 _SIZE = re.compile(rf"(?<![A-Za-z0-9_.])~?(?P<size>\d[\d,]{{0,24}}(?:\.\d{{1,6}})?\s?(?:{_UNIT}))")
-_BARE = re.compile(r"(?<![\w.])(?P<size>\d{4,20})(?![\w.:]\w|\s?tokens?\b)")
+_BARE = re.compile(r"(?<![\w.-])(?P<size>\d{4,20})(?![\w.:]\w|\s?tokens?\b)")
 _BEHIND, _BEFORE = "behind-", "before-"
 _OVER, _USED, _ANOTHER = "over", "used", "another"
 _NAMELESS = (_OVER, _ANOTHER, "ignored")
@@ -34,6 +34,8 @@ _LONG = 7
 """A number without a unit is a size beside others that have one if it has so many digits."""
 _REACH, _NEAR = 60, 18
 """So far before a size, and before a number without a unit, a word still says what it is."""
+_OF_ANOTHER_CLAUSE = re.compile(r"\b(?:while|when|during|because|after)\b")
+"""Behind these a number without a unit is anything: a telephone number, a step."""
 
 
 def figures_of(line: str, tree: LexiconNode) -> dict[str, Value]:
@@ -101,7 +103,10 @@ def _last_before(read: TaggedLine, before: Sequence[Tag], start: int, figure: re
     """Return the last word from `start` on that gives a size a role."""
     end = figure.start()
     near = [tag for tag in before if start <= read.span(tag)[0] < end]
-    if not near or (figure.re is _BARE and end - read.span(near[-1])[1] > _NEAR):
+    if not near:
+        return None
+    between = read.text[read.span(near[-1])[1] : end]
+    if figure.re is _BARE and (len(between) > _NEAR or _OF_ANOTHER_CLAUSE.search(between)):
         return None
     return near[-1]
 

@@ -153,7 +153,8 @@ def test_weights_that_exceed_the_card_are_the_finding() -> None:
 def test_a_log_that_names_no_model_loads_nothing_of_the_arithmetic(log: str) -> None:
     check = (
         f"import oomdoctor, sys; oomdoctor.diagnose({log!r})\n"
-        "print([name for name in sys.modules if name.startswith(('oomdoctor.memory', 'oomdoctor.planning', 'oomdoctor.setups'))])"
+        "parts = ('oomdoctor.memory', 'oomdoctor.planning', 'oomdoctor.setups.')\n"
+        "print([name for name in sys.modules if name.startswith(parts) and not name.startswith('oomdoctor.setups.words')])"
     )
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

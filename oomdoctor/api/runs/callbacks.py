@@ -43,6 +43,15 @@ def watch_accelerator(accelerator: Any, *models: Any, out: str | None = None, le
 
     `models` are those that `accelerator.prepare` returned: a model in training mode trains, one in evaluation mode evaluates. What
     `save_state`, `save_model` and `load_state` do is a phase of its own. Steps are those of the optimizer.
+
+    >>> import os, tempfile
+    >>> from types import SimpleNamespace
+    >>> from oomdoctor.api.runs.callbacks import watch_accelerator
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     watched = watch_accelerator(SimpleNamespace(), out=place, level=0)  # an Accelerator
+    ...     watched.stop()
+    >>> watched.folder == os.path.abspath(place)
+    True
     """
     watched = ProcessWatch(out, level, __version__, begins=record)
     watched.start()

@@ -11,7 +11,7 @@ _SET = re.compile(r"(?im)^([ \t@]*set[ \t]+)(\"?)([A-Za-z_]\w{0,100})=([^\r\n\"]
 _REFERENCE = re.compile(r"%([A-Za-z_]\w{0,100})%")
 _AT = re.compile(r"(?m)^[ \t]*@")
 _COMMENT = re.compile(r"(?im)^[ \t@]*(?:rem\b|::)[^\r\n]*")
-_STARTS = re.compile(r"(?im)^[ \t@]*(?:call|start[ \t]+\"[^\"\r\n]*\"(?:[ \t]+/\w+)*)(?=[ \t])")
+_STARTS = re.compile(r"(?im)^[ \t@]*(?:call|start[ \t]+\"[^\"\r\n]*\"(?:[ \t]{1,8}/\w{1,32}){0,8})(?=[ \t])")
 _ASSIGNS = re.compile(r"(?m)^([ \t]*)\$(?:env:)?([A-Za-z_]\w{0,100})[ \t]*(\+?=)[ \t]*(@(?=\())?", re.IGNORECASE)
 _USES = re.compile(r"\$(?:env:)?([A-Za-z_]\w{0,100})", re.IGNORECASE)
 _SPLAT = re.compile(r"(?<=[ \t])@(?=[A-Za-z_])")
