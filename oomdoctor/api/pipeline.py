@@ -35,7 +35,7 @@ from oomdoctor.findings.host_memory import host_memory
 from oomdoctor.findings.ledger import ledger
 from oomdoctor.findings.measured import with_measured
 from oomdoctor.findings.open_cause import open_cause
-from oomdoctor.findings.platform import platform
+from oomdoctor.findings.platform import is_in_python, platform
 from oomdoctor.findings.server_ledger import first_card, ledger_of, server_ledgers
 from oomdoctor.findings.serving_share import default_share, serving_share
 from oomdoctor.findings.surroundings import FailureText, failure_text, surroundings
@@ -167,6 +167,7 @@ def _diagnosis(
     text = _failure_text(failures, by_source)
     if text is not None:
         all_facts["incident.platform"] = platform(text.near)
+        all_facts["incident.in_python"] = is_in_python((text.message, *text.frames, *text.near))
     known = KnownFacts(
         all_facts, _samples(events), _programs(recogniser, pack), tuple(failure.root for failure in failures[:1]), pack.topics
     )

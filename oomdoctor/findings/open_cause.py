@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from oomdoctor.case.diagnosis import Finding, OpenCause
 from oomdoctor.case.event import Certainty
-from oomdoctor.findings.conditions import KnownFacts
+from oomdoctor.findings.conditions import KnownFacts, evaluate
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.framework import FRAMEWORKS
 from oomdoctor.knowledge.records.problem import CAUSES
@@ -32,7 +32,9 @@ def open_cause(findings: Sequence[Finding], pack: Pack, known: KnownFacts) -> Op
     missing = (
         settled
         for settled in settling
-        if all(known.facts.get(fact) is None for fact in settled.unless) and (has_config or _CONFIG not in (settled.command or ""))
+        if (settled.when is None or evaluate(settled.when, known).truth)
+        and all(known.facts.get(fact) is None for fact in settled.unless)
+        and (has_config or _CONFIG not in (settled.command or ""))
     )
     settled_by = next((settled for settled in missing if not _was_just_run(settled.command, known)), None)
     if settled_by is None:

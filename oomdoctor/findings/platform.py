@@ -15,6 +15,17 @@ _SIGNS = (
 """The first that is seen counts: a managed job runs in a container, and so does a pod."""
 
 
+_PYTHON = re.compile(
+    r"\.py\b|\b(?:python[\d.]*|py?torch|transformers|CUDA out of memory\. Tried)\b|\bTraceback \(most recent",
+    re.IGNORECASE,
+)
+
+
+def is_in_python(texts: Iterable[str]) -> bool:
+    """Return whether lines of a log show that the program is one of Python: code that people write, and can change."""
+    return any(_PYTHON.search(line) for line in texts)
+
+
 def platform(texts: Iterable[str]) -> str | None:
     """Return the platform that lines of a log show; None where they show none."""
     lines = list(texts)

@@ -194,12 +194,14 @@ class Recogniser:
     def _matches(self, flow: Flow, literals: Set[int]) -> Iterable[Match]:
         """Yield the messages of programs, and of sentences of many programs those that no such message explains."""
         candidates = self._candidates(flow, literals)
-        own = list(self._read(flow, [signature for signature in candidates if not signature.general]))
+        # In the order of the text: that of literals would change with every rule.
+        own = sorted(self._read(flow, [signature for signature in candidates if not signature.general]), key=_place)
         yield from own
         general = [signature for signature in candidates if signature.general]
         if general:
             text = self._unexplained(flow, own)
-            yield from self._read(flow, [signature for signature in general if any(literal in text for literal in signature.literals)])
+            of_many = [signature for signature in general if any(literal in text for literal in signature.literals)]
+            yield from sorted(self._read(flow, of_many), key=_place)
 
     def _candidates(self, flow: Flow, literals: Set[int]) -> Iterable[Signature]:
         """Return the signatures of which a literal stands in a text."""
@@ -363,6 +365,10 @@ def _explains(own: Signature, general: Signature) -> bool:
 
 def _is_failure(own: Signature) -> bool:
     return own.kind not in (Kind.CONTEXT, Kind.CONSEQUENCE)
+
+
+def _place(match: Match) -> tuple[int, str]:
+    return match.start, match.signature
 
 
 def _line_span(match: Match, flow: Flow) -> tuple[int, int]:

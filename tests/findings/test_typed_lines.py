@@ -13,7 +13,7 @@ from oomdoctor.report.diagnosis.do_this import HOW
 from oomdoctor.report.wording.phrases import bare
 from oomdoctor.report.wording.wording import Wording
 
-TORCH: dict[str, Fact] = {"incident.program": "pytorch"}
+TORCH: dict[str, Fact] = {"incident.program": "pytorch", "incident.in_python": True}
 
 
 def lines(fix: str, facts: dict[str, Fact], program: str = "pytorch") -> list[str]:
@@ -41,6 +41,9 @@ def lines(fix: str, facts: dict[str, Fact], program: str = "pytorch") -> list[st
                  ["VAE Decode (Tiled)"], id="ComfyUI by its node"),
     pytest.param("raise-container-memory-limit", {"log.framework": "vllm"}, "linux kernel",
                  ["docker run --memory=SIZE", "#SBATCH --mem=SIZE"], id="what the machine understands holds for any program"),
+    pytest.param("raise-container-memory-limit", {"incident.platform": "kubernetes"}, "linux kernel",
+                 ["kubectl set resources deploy/NAME --limits=memory=SIZE"], id="a pod by what sets pods"),
+    pytest.param("smaller-batch", {"incident.program": "rocm", "incident.in_python": False}, "rocm", [], id="no line of Python where none is shown"),
     pytest.param("fewer-workers", {"log.framework": "vllm", "incident.program": "ray"}, "ray", [], id="no loader of PyTorch where Ray ran out"),
 ])  # fmt: skip
 def test_a_fix_is_written_for_what_runs(fix: str, facts: dict[str, Fact], program: str, expected: list[str]) -> None:

@@ -88,6 +88,8 @@ class SettledBy(Record, frozen=True, kw_only=True):
     """What gets it; COMMAND is that of the run."""
     unless: list[str] = []
     """Facts of which one is enough: nobody is asked for what a log holds."""
+    when: Condition | None = None
+    """The machines on which it can be looked at; None: wherever no entry before it can."""
 
 
 class CauseRecord(Record, frozen=True, kw_only=True):
