@@ -39,10 +39,10 @@ def _running(pack: Pack, known: KnownFacts) -> str | None:
 def _is_of(typed: TypedRecord, running: str | None, known: KnownFacts, in_code: Collection[str]) -> bool:
     """Return whether a line is for the run: a library with messages of its own would be known by them.
 
-    Where nothing is known of the program, the lines of trainers are for what runs in Python.
+    Where nothing is known of the program, the lines of trainers are for what runs in Python, as far as the log tells.
     """
     if not typed.of or running in typed.of:
         return True
     if running is None:
-        return known.facts.get("incident.in_python") is True and any(name not in in_code for name in typed.of)
+        return known.facts.get("incident.in_python") is not False and any(name not in in_code for name in typed.of)
     return _TORCH in typed.of and str(known.facts.get("incident.program")).startswith(_ON_TORCH)

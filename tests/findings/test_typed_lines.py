@@ -13,7 +13,7 @@ from oomdoctor.report.diagnosis.do_this import HOW
 from oomdoctor.report.wording.phrases import bare
 from oomdoctor.report.wording.wording import Wording
 
-TORCH: dict[str, Fact] = {"incident.program": "pytorch", "incident.in_python": True}
+TORCH: dict[str, Fact] = {"incident.program": "pytorch"}
 
 
 def lines(fix: str, facts: dict[str, Fact], program: str = "pytorch") -> list[str]:
