@@ -48,7 +48,7 @@ def main() -> None:
         for lang in _LANGUAGES:
             write(lang, place / lang, url)
         if asked.out is not None:
-            python = asked.python or install(Path(folder) / "generator")
+            python = os.path.abspath(asked.python) if asked.python else install(Path(folder) / "generator")
             for lang in _LANGUAGES:
                 finish = partial(finished, lang=lang, url=url, to_page=asked.page)
                 generate(python, place / lang, asked.out if lang == "en" else asked.out / lang, finish)
