@@ -114,6 +114,8 @@ def test_a_failure_is_an_alarm(log: str) -> None:
     pytest.param("CUDA out of memory at batch 96, retrying with 48\nepoch 1 done, loss 0.71\n", True, id="tried again, and went on"),
     pytest.param("epoch 1 done, loss 0.71\nepoch 2 done, loss 0.65\n", False, id="nothing happened"),
     pytest.param("OOM count: 0\nepoch 2 done, loss 0.65\n", False, id="a counter at nought"),
+    pytest.param("job-1  | OOM Detected, reducing batch/grad size to 0/4.██▊  | 2/9 [00:00<00:01,  3.91it/s]\njob-1  | Traceback (most recent call last):\n"
+                 "job-1  |   File \"/srv/dreambooth/memory.py\", line 90, in decorator\n", False, id="a bar that ends the line of the failure is no work behind it"),
 ])  # fmt: skip
 def test_what_was_handled_is_said_to_be_survived(log: str, survived: bool) -> None:
     assert verdict(log).survived is survived
