@@ -14,7 +14,7 @@ from oomdoctor.advice.known_bugs import bugs_first
 from oomdoctor.advice.open_phase import open_phase
 from oomdoctor.case.case import Case, LogStart, Verdict
 from oomdoctor.case.diagnosis import Diagnosis, Finding
-from oomdoctor.case.event import Event, Kind, Value
+from oomdoctor.case.event import Event, Kind, Place, Value
 from oomdoctor.case.gap import Gap
 from oomdoctor.case.incident import Incident
 from oomdoctor.case.server_ledger import ServerLedger
@@ -47,11 +47,11 @@ from oomdoctor.ingest.sources import MissingSource
 from oomdoctor.judging.verdict import decide, verdict_of_a_part, verdict_of_told
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.machine.match_log import MachineSource, find_log_traces, lasting_facts, match_log, missing_log_facts
-from oomdoctor.parse.observer import ObservedFile, read_observed
+from oomdoctor.parse.observer import ObservedFile, Observer, read_observed
 from oomdoctor.parse.options import options_in
-from oomdoctor.parse.prose import says_shortage
 from oomdoctor.parse.reading import Early, LogReader, Progress, SourceEvents, around
 from oomdoctor.parse.recogniser import Recogniser
+from oomdoctor.reading.testimony import find_testimony
 from oomdoctor.setups.words.passages import read_passages
 
 if TYPE_CHECKING:
@@ -154,8 +154,12 @@ def _diagnosis(
     ledgers = server_ledgers(events, pack.topics, _programs(recogniser, pack))
     failures = tuple(_with_surroundings(_with_figures(incident, ledgers, values), by_source) for incident in judged.incidents)
     told = _told(decided, reads, settings, log, pack) if not failures or decided.reason == "unknown-memory-error" else None
-    failures = () if told is not None else failures
-    decided = verdict_of_told(decided, told, pack.lexicon)
+    if told is not None:
+        root = _told_event(told, reads[0], pack)
+        decided = verdict_of_told(root)
+        # Where the arithmetic answers, no rule need guess.
+        failures = () if told.plans is not None else (Incident(root=root, kind=root.kind, certainty=told.certainty, phase=root.phase),)
+        events = [*events, root]
     absent = tuple(Gap(what=name.name, why=name.reason) for name in missing)
     if any(name.is_log for name in missing) or not all(read.source.complete for read in reads):
         decided = verdict_of_a_part(decided)
@@ -263,11 +267,18 @@ def _told(decided: Verdict, reads: Sequence[SourceEvents], settings: RunConfig |
     if read is None or decided.reason not in ("none", "unknown-memory-error") or not 0 < read.source.size <= len(read.last):
         return None
     text = read.last.decode("utf-8", "replace")
-    if not says_shortage(text):
+    if find_testimony(text, pack.lexicon, describes_a_run=True) is None:
         return None
     from oomdoctor.planning.told.told_plans import judge_told  # noqa: PLC0415 - most inputs are logs
 
     return judge_told(text, settings, log, pack)
+
+
+def _told_event(told: Told, read: SourceEvents, pack: Pack) -> Event:
+    """Return what somebody says as an event at its line."""
+    before = read.last.decode("utf-8", "replace")[: told.start]
+    place = Place(read.source.name, len(before.encode("utf-8")), before.count("\n") + 1)
+    return replace(Observer(pack).event(told.signature), place=place, text=told.text, says=None, certainty=told.certainty, phase=told.phase)
 
 
 def _expected_run(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from oomdoctor.case.estimate import Assumption, Estimate
+from oomdoctor.case.event import Certainty
 from oomdoctor.case.plan import Fits, MemoryBudget, Plans
 from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.case.text import Text
@@ -50,6 +51,14 @@ class Told(Struct, frozen=True, kw_only=True):
 
     text: str
     """The line that says that memory ran out."""
+    start: int
+    """Where that line begins, in characters."""
+    signature: str
+    """What it says: one of rules/observations/told.yaml."""
+    certainty: Certainty = Certainty.POSSIBLE
+    """How sure the line is: likely where it says in plain words that memory was not enough."""
+    phase: str | None = None
+    """What the run did, as far as the line tells."""
     model: str | None
     card: str | None
     """As it was written."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,14 +13,9 @@ from oomdoctor.case.event import Certainty, Event, Kind, Outcome, Value
 from oomdoctor.case.incident import Incident
 from oomdoctor.judging.incidents import as_counted, decide_verdict, find_incidents
 from oomdoctor.knowledge.records.lexicon import LexiconNode
-from oomdoctor.parse.prose import is_killed
 from oomdoctor.parse.reading import SourceEvents
 from oomdoctor.reading.progress import went_on
-from oomdoctor.reading.refusals import whose_memory
 from oomdoctor.reading.survival import ended_well, outlived, was_handled
-
-if TYPE_CHECKING:
-    from oomdoctor.case.expected import Told
 
 _PROGRESS_STEPS = 2
 _UNNAMED = (
@@ -84,13 +78,12 @@ def verdict_of_a_part(decided: Verdict) -> Verdict:
     return replace(decided, memory_failure="possible", certainty=Certainty.POSSIBLE, reason="not-read-whole", settle="unread-rest")
 
 
-def verdict_of_told(decided: Verdict, told: Told | None, tree: LexiconNode) -> Verdict:
-    """Return the verdict on what somebody says: no log states it, so that it is possible and no more."""
-    if told is None:
-        return decided
-    on_the_card = not is_killed(told.text) and (told.card is not None or whose_memory(told.text, tree) == "device")
-    kind = Kind.DEVICE_OOM if on_the_card else Kind.HOST_OOM
-    return Verdict(memory_failure="possible", kind=kind, certainty=Certainty.POSSIBLE, reason="told")
+def verdict_of_told(event: Event) -> Verdict:
+    """Return the verdict on what somebody says, which is never certain: no log states it."""
+    certainty = event.certainty or Certainty.POSSIBLE
+    return Verdict(
+        memory_failure="possible" if certainty is Certainty.POSSIBLE else "yes", kind=event.kind, certainty=certainty, reason="told"
+    )
 
 
 class LogProgress:

@@ -14,6 +14,7 @@ _IDEOGRAPH = r"\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff
 _WORD = (
     r"(?<![\w.])-\d+(?:[.,]\d+)*(?![\w.]*[A-Za-z])|\d+(?:[.,]\d+)*"  # -9, 1.5: a number is one word
     rf"|[{_UPPER}{_LOWER}]+'[{_LOWER}]+"  # couldn't
+    rf"|[{_UPPER}]{{2,}}(?:s|ed)(?![{_LOWER}])"  # OOMs, SIGKILLed
     rf"|[{_UPPER}]+(?![{_LOWER}])|[{_UPPER}]?[{_LOWER}]+"  # OOM|Killed, cuda|Malloc
     rf"|[{_IDEOGRAPH}]|[^\W\d_{_UPPER}{_LOWER}{_IDEOGRAPH}]+"
 )

@@ -6,6 +6,7 @@ What a word means stands in rules/lexicon/modality.yaml; here stands where it ha
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from oomdoctor.knowledge.records.lexicon import LexiconNode
 from oomdoctor.reading.lexicon import Tag
@@ -66,6 +67,24 @@ def is_stated(line: TaggedLine, start: int, end: int) -> bool:
     )
 
 
+def is_told(line: TaggedLine, start: int, end: int) -> bool:
+    """Return whether the words `line.text[start:end]` of somebody tell of a failure that he met.
+
+    People tell in a list, below a heading, and say when it happens: `if I use two, it runs out of memory`.
+    """
+    first, last = line.sentence(start)
+    return not (
+        _is_denied(line, first, start)
+        or _is_supposed(line, first, start, ("supposes-nothing", "told-states"))
+        or any(line.within(("solved",), first, last))
+        or _is_counted(line, end)
+        or _is_followed(line, end, ("names-nothing", "told-names"))
+        or (_is_written(line) and any(line.of(("writes",))))
+        or re.match(_CODE, line.text) is not None
+        or re.search(_TESTED, line.text) is not None
+    )
+
+
 def states(text: str, start: int, end: int, tree: LexiconNode) -> bool:
     """Return whether the words `text[start:end]` of a line state a failure."""
     return is_stated(tagged(text, tree), start, end)
@@ -80,8 +99,9 @@ def says_it_goes_on(text: str, tree: LexiconNode) -> bool:
         start, end = line.span(tag)
         first, last = line.sentence(start)
         is_proposed = any(other.end == tag.first for other in line.of(("proposes",)))
+        is_denied = any(line.span(other)[1] == start for other in line.of(("fail", "denies")))  # 无法继续训练
         told = any(line.span(other)[0] - end <= 60 for other in line.within(("would-do",), end, last))
-        if not is_proposed and not told and not any(line.within(("advises",), first, last)):
+        if not (is_proposed or is_denied) and not told and not any(line.within(("advises",), first, last)):
             return True
     return False
 
@@ -136,8 +156,8 @@ def _is_denied(line: TaggedLine, first: int, start: int) -> bool:
     return False
 
 
-def _is_supposed(line: TaggedLine, first: int, start: int) -> bool:
-    stated = {tag.first for tag in line.of(("supposes-nothing",))}
+def _is_supposed(line: TaggedLine, first: int, start: int, stating: Collection[str] = ("supposes-nothing",)) -> bool:
+    stated = {tag.first for tag in line.of(stating)}
     if any(tag.first not in stated and not _is_a_month(line, tag) for tag in line.within(("supposes",), first, start)):
         return True
     if any(line.within(("explains",), first, start)):
@@ -156,7 +176,7 @@ def _is_a_month(line: TaggedLine, tag: Tag) -> bool:
     return line.text[start:end] == "May" and re.match(r"\d[-/ ]May|.?.?May[-/ ]{1,2}\d", line.text[max(0, start - 2) : end + 3]) is not None
 
 
-def _is_followed(line: TaggedLine, end: int) -> bool:
+def _is_followed(line: TaggedLine, end: int, nameless: Collection[str] = ("names-nothing",)) -> bool:
     """Return whether what stands right behind the words makes a name of them, or says that it does not happen."""
     short = re.match(r"\s?\([A-Z]{2,6}\)", line.text[end:])
     end += short.end() if short else 0
@@ -164,7 +184,7 @@ def _is_followed(line: TaggedLine, end: int) -> bool:
     if behind is None:
         return False
     between = line.text[end : line.words[behind].start]
-    stated = {tag.first for tag in line.of(("names-nothing",))}
+    stated = {tag.first for tag in line.of(nameless)}
     named = re.fullmatch(r"[-_ )]{0,2}", between) and behind not in stated and _begins(line, "names-a-thing", behind)
     return bool(named) or (between == " " and _begins(line, "undoes", behind))
 

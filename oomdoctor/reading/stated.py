@@ -30,7 +30,7 @@ _REFUSING = ("lack", "lacking", "out-of-memory", "fail", "failed", "exceed", "ne
 """Concepts of which one stands in every refusal but a comparison of sizes."""
 _COMPARED = r"b\)?\s?>"
 _ERROR = re.compile(
-    r"(?:^|[\s\[(|:\"'=<.])(?:ERROR|Error|error|FATAL|Fatal|fatal|CRITICAL|Critical|SEVERE|PANIC|panic(?:ked)?|E\d{3,8}|ERR|\[E\]|E|F\d{3,8})(?=[\s:\])|,\"'>])"
+    r"(?:^|[\s\[(|:\"'=<.*])(?:ERROR|Error|error|FATAL|Fatal|fatal|CRITICAL|Critical|SEVERE|PANIC|panic(?:ked)?|E\d{3,8}|ERR|\[E\]|E|F\d{3,8})(?=[\s:\])|,\"'>*])"
     r"|\b[A-Za-z_]\w{0,60}(?:Error|Exception|Fault|Failure)\b(?=[:(\s]|$)|\bException\b|\b[Ff]ailed\b|TT_FATAL|_ASSERT\b|[Aa]ssertion\b|\w_ERROR\s|what\(\):|\bAborted\b|\bterminat(?:ed|ing)\b|\bexiting\b|\bEXITING\b|\b[Cc]heck failed|\b_exception: "
 )
 _WARNING = re.compile(r"(?:^|[\s\[(|:\"'=<_])(?:WARN(?:ING)?|[Ww]arn(?:ing)?|W\d{3,8}|\[W\]|\w{2,40}Warning|W)(?=[\s:\])|,\"'>])")

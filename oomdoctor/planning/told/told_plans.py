@@ -9,37 +9,43 @@ from operator import itemgetter
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Estimate
-from oomdoctor.case.event import Value
+from oomdoctor.case.event import Certainty, Value
 from oomdoctor.case.expected import Change, Told
 from oomdoctor.case.plan import Plans
 from oomdoctor.case.settings import RunConfig, RunSettings
 from oomdoctor.knowledge.pack import Pack
-from oomdoctor.parse.prose import find_said_shortage, is_killed
 from oomdoctor.planning.framework_keys import measure_keys
 from oomdoctor.planning.memory_budget import memory_budget
 from oomdoctor.planning.plans import plans
 from oomdoctor.planning.run_space import run_space
+from oomdoctor.reading.testimony import Testimony, find_testimony
 from oomdoctor.setups.from_settings import setup_from_settings
 from oomdoctor.setups.words.told import ToldRun, read_told
 
 _WORTHWHILE = 0.9
 """What lowers the need by less than a tenth, and is not enough, is no advice."""
+_KILL, _CARD, _HOST = "told-kill", "told-card-shortage", "told-host-shortage"
 _SHORT = 2000
 """A text of this length that names a model and a card is about a run; a longer one may be a document."""
 
 
 def judge_told(text: str, config: RunConfig | None, log: Mapping[str, Value], pack: Pack) -> Told | None:
     """Return what a text says of a run whose memory ran out; None where it does not say that."""
-    if find_said_shortage(text, pack.lexicon, describes_a_run=True) is None:
+    if find_testimony(text, pack.lexicon, describes_a_run=True) is None:
         return None
     run = read_told(text)
     described = len(text) <= _SHORT and run.shape is not None and (run.card_name is not None or run.method_is_told)
-    line = find_said_shortage(text, pack.lexicon, describes_a_run=described)
-    if line is None:
+    told = find_testimony(text, pack.lexicon, describes_a_run=described)
+    if told is None:
         return None
-    outcome = None if is_killed(line) else _plans(run, config, log, text, pack)
+    signature = _signature(told)
+    outcome = _plans(run, config, log, text, pack) if signature != _KILL else None
     return Told(
-        text=line,
+        text=told.line,
+        start=told.start,
+        signature=signature,
+        certainty=Certainty.LIKELY if told.is_plain else Certainty.POSSIBLE,
+        phase=told.phase,
         model=run.settings.model,
         card=run.card_name,
         card_is_known=run.card is not None,
@@ -47,6 +53,13 @@ def judge_told(text: str, config: RunConfig | None, log: Mapping[str, Value], pa
         plans=outcome,
         changes=tuple(_changes(outcome, pack)) if outcome is not None else (),
     )
+
+
+def _signature(told: Testimony) -> str:
+    """Return what somebody says failed: a kill is a matter of the machine's memory; who names no memory means that of the card."""
+    if told.is_killed:
+        return _KILL
+    return _CARD if told.whose in ("device", None) else _HOST
 
 
 def _plans(run: ToldRun, config: RunConfig | None, log: Mapping[str, Value], text: str, pack: Pack) -> Plans[Estimate] | None:

@@ -49,7 +49,7 @@ def budget_blocks(case: Case, wording: Wording) -> Iterator[Block]:
         yield beside_printed(case.served, wording)
     if case.told is not None:
         yield from told_blocks(case.told, wording)
-        listed = wanted_list(case, wording)
+        listed = "" if case.incidents else wanted_list(case, wording)
         if listed:
             yield Paragraph(spans(wording.say(labels.WANTED, list=listed)))
 

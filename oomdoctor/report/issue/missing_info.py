@@ -163,7 +163,7 @@ _WANTED = 3
 def missing_info(case: Case, held: frozenset[str] = frozenset()) -> Iterator[MissingInfo]:
     """Yield what is not known of a case and would help, the most telling first; `held` names what stands in the text around its log."""
     known = _known(case) | held
-    if (not case.incidents or case.verdict.reason == "other-error") and case.verdict.reason in _SETS:
+    if case.verdict.reason in _SETS:
         yield from (question for question in _SETS[case.verdict.reason] if not known & set(question.known_by))
         return
     kind = case.verdict.kind if case.verdict.kind is not Kind.NONE or not case.incidents else case.incidents[0].kind

@@ -15,7 +15,7 @@ from oomdoctor.case.diagnosis import Diagnosis, Fix
 from oomdoctor.case.event import Kind, Place
 from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.knowledge.tables.titles import framework_title
-from oomdoctor.parse.prose import has_nan_loss, is_wish
+from oomdoctor.reading.requests import has_nan_loss, is_wish
 from oomdoctor.report.diagnosis.certainty import finding_certainty, is_other_failure
 from oomdoctor.report.diagnosis.headline import settle_text, summary
 from oomdoctor.report.diagnosis.places import place_text
@@ -67,7 +67,7 @@ def compose_reply(diagnosis: Diagnosis, wording: Wording, version: str, text: st
     if check is not None:
         blocks.append(Paragraph(spans(wording.say(texts.SETTLE, check=check))))
     if not case.verdict.survived and not wish:
-        answered = bool(steps) or (case.told is not None and bool(case.told.changes))
+        answered = bool(steps) if case.told is None else bool(case.told.changes)
         blocks += _missing_info(case, wording, held_facts(text), first=not answered)
     return Document(title=f"oomdoctor {version}", blocks=tuple(blocks), lang=wording.lang)
 
@@ -91,7 +91,7 @@ def _shown(diagnosis: Diagnosis, wording: Wording, *, wish: bool, is_nan: bool) 
     case = diagnosis.case
     if is_nan and not wish:
         verdict = wording.say(texts.NAN_LOSS)
-    elif not case.incidents or case.verdict.reason == "other-error":
+    elif not case.incidents or case.verdict.reason in ("other-error", "told"):
         verdict = _without_incident(case, wording, wish=wish) or summary(diagnosis, wording)
     elif case.verdict.kind is Kind.LOOK_ALIKE and diagnosis.findings:
         verdict = wording.say(texts.NOT_MEMORY, what=bare(wording.say(diagnosis.findings[0].title)))
@@ -195,6 +195,6 @@ def _where(setting: ProposedSetting) -> str:
 
 
 def _missing_info(case: Case, wording: Wording, held: frozenset[str], *, first: bool) -> Iterator[Block]:
-    listed = wanted_list(case, wording, held, _ASKED if case.incidents else _ASKED_FIRST)
+    listed = wanted_list(case, wording, held, _ASKED if case.incidents and case.told is None else _ASKED_FIRST)
     if listed:
         yield Paragraph(spans(wording.say(texts.ASK_FIRST if first else texts.ASK, list=listed)))
