@@ -160,6 +160,9 @@ def _diagnosis(
         # Where the arithmetic answers, no rule need guess.
         failures = () if told.plans is not None else (Incident(root=root, kind=root.kind, certainty=told.certainty, phase=root.phase),)
         events = [*events, root]
+        if told.framework is not None:
+            log = {"log.framework": told.framework, **log}
+            values = {"log.framework": told.framework, **values}
     absent = tuple(Gap(what=name.name, why=name.reason) for name in missing)
     if any(name.is_log for name in missing) or not all(read.source.complete for read in reads):
         decided = verdict_of_a_part(decided)

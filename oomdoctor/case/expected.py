@@ -57,6 +57,8 @@ class Told(Struct, frozen=True, kw_only=True):
     """What it says: one of rules/observations/told.yaml."""
     certainty: Certainty = Certainty.POSSIBLE
     """How sure the line is: likely where it says in plain words that memory was not enough."""
+    framework: str | None = None
+    """The program that the text names."""
     phase: str | None = None
     """What the run did, as far as the line tells."""
     model: str | None

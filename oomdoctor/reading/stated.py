@@ -16,9 +16,11 @@ from oomdoctor.case.event import Value
 from oomdoctor.knowledge.records.lexicon import Lexicon
 from oomdoctor.reading.figures import figures_of, is_shown
 from oomdoctor.reading.lexicon import rarest_words
+from oomdoctor.reading.lines import tagged
 from oomdoctor.reading.mood import says_it_goes_on, states
 from oomdoctor.reading.refusals import MemoryRefusal, Whose, find_refusals, names_memory, whose_memory
 from oomdoctor.reading.survival import goes_on
+from oomdoctor.reading.testimony import is_a_persons
 
 Weight = Literal["stated", "warned", "named"]
 """A failure, pressure, or words that may be one where a log ends with them."""
@@ -195,6 +197,8 @@ def _weight(sentence: _Sentence, fields: dict[str, Value], tree: Lexicon, is_end
         return "warned"
     if _WARNING.search(sentence.head) and not _ERROR.search(sentence.head):
         return "warned"
+    if not sentence.is_marked and (is_a_persons(tagged(sentence.line, tree)) or any(tagged(sentence.above, tree).of(("reports",)))):
+        return "named" if is_end and _is_named_at_the_end(sentence) else None  # what people tell has a reader of its own
     is_last = not sentence.after and _is_last_word(sentence)
     if shown or sized or (sentence.is_marked and _is_refusal(sentence)) or is_last:
         return "stated"

@@ -20,6 +20,8 @@ from oomdoctor.reading.requests import is_wish
 _MOST = 32 << 10
 """A longer text is a log."""
 _PLAIN = ("refused", "bursts")
+_NEAR = 30
+"""So many characters may stand between memory and that it grows."""
 _PHASE = "while-"
 _SHORT = 2000
 """In a text of this length a person may speak in one line and tell of the failure in another."""
@@ -40,6 +42,8 @@ class Testimony(Struct, frozen=True):
     """Whose memory it names."""
     is_killed: bool
     """It tells that something killed the run, which is a matter of the host's memory."""
+    grows: bool
+    """It tells that memory rose and rose."""
     is_plain: bool
     """It says in plain words that memory was not enough, and not only what that looked like."""
     phase: str | None
@@ -54,21 +58,30 @@ def find_testimony(text: str, tree: Lexicon, *, describes_a_run: bool = False) -
     if len(text) > _MOST or is_wish(text):
         return None
     lines = [(match.start(), match[0]) for match in re.finditer(r"[^\n]*[^\s][^\n]*", text)]
-    anybody = describes_a_run or (len(text) <= _SHORT and any(_is_a_persons(line, tree) for _, line in lines))
+    anybody = describes_a_run or (len(text) <= _SHORT and any(is_a_persons(tagged(line[:_LONGEST], tree)) for _, line in lines))
     for start, line in lines:
-        if _BY_A_PROGRAM.match(line) or not (anybody or _is_a_persons(line, tree)):
-            continue
         short = tagged(line[:_LONGEST], tree)
+        if _BY_A_PROGRAM.match(line) or not (anybody or is_a_persons(short)):
+            continue
         tag = next(_told(short, tree), None)
         if tag is not None:
-            whose = whose_memory(short.text, tree)
-            is_killed = tag.concept == "kills" and whose != "device"
-            return Testimony(line.strip(), start, None if whose == "chip" else whose, is_killed, tag.concept in _PLAIN, _phase(short))
+            whose = _whose(short, tree)
+            is_killed = whose != "device" and any(short.of(("kills",)))
+            grows = any(_grows(tag, short) for tag in short.of(("grows",)))
+            return Testimony(line.strip(), start, whose, is_killed, grows, tag.concept in _PLAIN, _phase(short))
     return None
 
 
-def _is_a_persons(line: str, tree: Lexicon) -> bool:
-    return not _BY_A_PROGRAM.match(line) and any(tagged(line[:_LONGEST], tree).of(("person", "reports")))
+def is_a_persons(line: TaggedLine) -> bool:
+    """Return whether somebody wrote a line, and no program printed it."""
+    return any(line.of(("person", "reports"))) and not _BY_A_PROGRAM.match(line.text)
+
+
+def _whose(line: TaggedLine, tree: Lexicon) -> Whose | None:
+    """Return whose memory a line names; in Chinese the plain word means that of the machine."""
+    named = next((refusal.whose for refusal in find_refusals(line.text, tree) if refusal.whose == "shared"), None)
+    whose = named or whose_memory(line.text, tree)
+    return "host" if whose is None and any(line.of(("plain-ram",))) else whose
 
 
 def _phase(line: TaggedLine) -> str | None:
@@ -106,8 +119,15 @@ def _burst(line: TaggedLine) -> Iterator[tuple[Tag, int]]:
 
 def _filled(line: TaggedLine) -> Iterator[tuple[Tag, int]]:
     """Yield memory that gets full in a line that also tells of a bad end."""
-    for tag in line.of(("fills",)):
+    for tag in line.of(("fills", "grows")):
         start, end = line.span(tag)
         first, last = line.sentence(start)
-        if any(line.within(MEMORY, first, last)) and any(line.within(("dies", "kills"), end, len(line.text))):
+        told = any(line.within(MEMORY, first, last)) if tag.concept == "fills" else _grows(tag, line)
+        if told and any(line.within(("dies", "kills"), end, len(line.text))):
             yield tag, end
+
+
+def _grows(tag: Tag, line: TaggedLine) -> bool:
+    """Return whether it is memory that grows: its word stands shortly before."""
+    start = line.span(tag)[0]
+    return any(start - line.span(memory)[1] <= _NEAR for memory in line.within(MEMORY, line.sentence(start)[0], start))

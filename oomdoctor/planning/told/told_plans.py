@@ -24,7 +24,7 @@ from oomdoctor.setups.words.told import ToldRun, read_told
 
 _WORTHWHILE = 0.9
 """What lowers the need by less than a tenth, and is not enough, is no advice."""
-_KILL, _CARD, _HOST = "told-kill", "told-card-shortage", "told-host-shortage"
+_KILL = "told-kill"
 _SHORT = 2000
 """A text of this length that names a model and a card is about a run; a longer one may be a document."""
 
@@ -39,13 +39,14 @@ def judge_told(text: str, config: RunConfig | None, log: Mapping[str, Value], pa
     if told is None:
         return None
     signature = _signature(told)
-    outcome = _plans(run, config, log, text, pack) if signature != _KILL else None
+    outcome = _plans(run, config, log, text, pack) if signature.startswith("told-card") else None
     return Told(
         text=told.line,
         start=told.start,
         signature=signature,
         certainty=Certainty.LIKELY if told.is_plain else Certainty.POSSIBLE,
         phase=told.phase,
+        framework=_named_framework(text, pack),
         model=run.settings.model,
         card=run.card_name,
         card_is_known=run.card is not None,
@@ -57,9 +58,12 @@ def judge_told(text: str, config: RunConfig | None, log: Mapping[str, Value], pa
 
 def _signature(told: Testimony) -> str:
     """Return what somebody says failed: a kill is a matter of the machine's memory; who names no memory means that of the card."""
-    if told.is_killed:
-        return _KILL
-    return _CARD if told.whose in ("device", None) else _HOST
+    if told.whose == "shared":
+        return "told-shared-memory-shortage"
+    whose = "card" if told.whose in ("device", None) and not told.is_killed else "host"
+    if told.grows:
+        return f"told-{whose}-growth"
+    return _KILL if told.is_killed else f"told-{whose}-shortage"
 
 
 def _plans(run: ToldRun, config: RunConfig | None, log: Mapping[str, Value], text: str, pack: Pack) -> Plans[Estimate] | None:

@@ -78,8 +78,8 @@ REASONS: Mapping[str, Text] = {
     ),
     "several-runs": Text("{runs} were told apart: {counts}.", "共分出 {runs}：{counts}。"),
     "told": Text(
-        "{sure}memory ran out{phase}: the text says so, but shows no message of a program.",
-        "{phase}{sure}内存或显存不足：文中这样说，但没有贴出程序的报错。",
+        "{sure}{memory} ran out{phase}: the text says so, but shows no message of a program.",
+        "{phase}{sure}{memory}不足：文中这样说，但没有贴出程序的报错。",
     ),
     "nothing-read": Text("Nothing could be read, so nothing can be said yet.", "没有读到任何内容，暂时无法判断。"),
     "generic-yes": Text("{sure}memory ran out{place}{phase}{figures}.", "{place}{phase}{sure}内存或显存不足{figures}。"),

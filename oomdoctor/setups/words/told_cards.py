@@ -51,7 +51,7 @@ _COUNT = re.compile(
     rf"|(?<![\w.:/#-])(?<!step )(?<!epoch )(?P<digits>[1-9]\d?) {_MAKER}(?:[AHVLB]\d{{2,3}}|[2-5]0[5-9]0)(?!\d)"
     r"|(?:[A-Z]\d{1,4}\w{0,3}|[1-9]0[1-9]0(?: ?Ti)?)(?: ?\(?\d{2,3} ?GB?\)?)? ?[x×*] ?(?P<after>\d{1,3})(?!\d| ?G)"
     r"|(?P<chinese>\d{1,3}|[单一双两三四八]) ?(?:张|块|卡(?!住|死|在|顿))"
-    rf"|\b(?P<word>{_NAMED}) (?:(?!on |in |with |for |of |per )[\w-]{{1,12}} ){{0,3}}?(?:gpus?|cards?)\b"
+    rf"|\b(?P<word>{_NAMED}) (?!(?:GI?B?|T[Bb]|MI?B) )(?:(?!on |in |with |for |of |per )[\w-]{{1,12}} ){{0,3}}?(?:gpus?|cards?)\b"
     rf"|\b(?P<named>one|single|two|three|four|six|eight) {_KIND}"
 )
 _IN_USE = re.compile(r"(?i)\b(?:on|using|uses?|used|with|across|over)\b[^,.;]{0,25}$|[用在][^，。]{0,8}$")
