@@ -1,8 +1,10 @@
 """The training rows of a table of measured peaks, asked as people ask: by options, or by a config of the row's framework.
 
-Both say what a person says: the model, what is trained, the rank, the batch, the length, checkpointing, packing, the optimizer, the type
-of the passes, the cards and the ZeRO stage. Rows that are spread in another way are left out. The answer is what nvidia-smi will show; for
-a counter of torch the parts that it does not see are taken off.
+With the least that people say: the model, what is trained, the rank, the batch, the length, checkpointing, packing, the optimizer, the type
+of the passes, the cards and the ZeRO stage; rows that are spread in another way are left out. Or with all of the row that options and
+configs can say besides: what has adapters, the type of the weights, the kernel of attention, the loss, micro batches of an update, how the
+run is spread, what is on the host, that lengths differ, and whether the figure is one of torch. Otherwise the answer is what nvidia-smi
+will show; for a counter of torch the parts that it does not see are taken off.
 """
 
 from __future__ import annotations
@@ -13,24 +15,32 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from measurements import GIB, Row, framework_of
+from measurements import GIB, Row, framework_of, spec_of
 
 import oomdoctor
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.settings import Scalar
 from oomdoctor.errors import UsageError
+from oomdoctor.setups.spec import spec_settings
 
+_NO_KEYS = ("counter", "weight_format", "packs_experts", "trained_parameters", "freeze_vision")
+"""What no config of a framework says: it is an option beside the config."""
 Range = tuple[float, float, float]
 """Expected, least and most GiB."""
 _STAGES = {"": None, "single": None, "ddp": None, "zero1": 1, "zero2": 2, "deepspeed zero2": 2, "zero3": 3, "deepspeed zero3": 3}
 _METHODS = ("full", "lora", "qlora", "freeze")
-_UNSEEN = {"max_allocated": ("context", "allocator"), "peak_active": ("context", "allocator"), "max_reserved": ("context",)}
+_UNSEEN = {
+    "max_allocated": ("context", "allocator"),
+    "peak_active": ("context", "allocator"),
+    "max_reserved": ("context",),
+    "reserved_p99": ("context",),
+}
 _OPTIMIZERS = ("adamw", "adamw_torch", "adamw_8bit", "paged_adamw_8bit", "adafactor", "sgd", "adamw_bnb_8bit")
 
 
-def by_options(row: Row) -> Range | None:
+def by_options(row: Row, *, all_of_it: bool = False) -> Range | None:
     """Return the answer to a row's options; None where a person could not ask so."""
-    told = _told(row)
+    told = _all_told(row) if all_of_it else _told(row)
     if told is None:
         return None
     with suppress(UsageError):
@@ -39,11 +49,11 @@ def by_options(row: Row) -> Range | None:
     return None
 
 
-def by_config(row: Row) -> Range | None:
+def by_config(row: Row, *, all_of_it: bool = False) -> Range | None:
     """Return the answer to a config that says the same; None where the row names no framework of which one is written here."""
-    told, framework = _told(row), framework_of(row)
+    told, framework = _all_told(row) if all_of_it else _told(row), framework_of(row)
     write = _CONFIGS.get(framework or "")
-    if told is None or write is None or told["finetuning"] == "freeze":
+    if told is None or _told(row) is None or write is None or told["finetuning"] not in ("full", "lora", "qlora"):
         return None
     with tempfile.TemporaryDirectory() as folder:
         paths = []
@@ -52,9 +62,22 @@ def by_config(row: Row) -> Range | None:
             path.write_text(text, encoding="utf-8")
             paths.append(str(path))
         model = row["model"] if framework == "torchtune" else None
+        beside = {name: told[name] for name in _NO_KEYS if name in told}
         with suppress(UsageError):
-            return _seen(oomdoctor.estimate(paths, model=model, gpus=int(row["gpus"] or 1)).estimate, row)
+            return _seen(oomdoctor.estimate(paths, model=model, gpus=int(row["gpus"] or 1), settings=beside).estimate, row)
     return None
+
+
+def _all_told(row: Row) -> dict[str, Scalar] | None:
+    """Return the settings that options and configs can give."""
+    if row["task"] != "train":
+        return None
+    said = spec_settings(spec_of(row)).known()
+    known = {name: value for name, value in said.items() if name not in ("model", "method", "framework_version")}
+    stage = _STAGES.get(row["strategy"].lower())
+    counter = {"peak_active": "max_allocated", "reserved_p99": "max_reserved"}.get(row["measured_kind"], row["measured_kind"])
+    told = {**known, "counter": counter if counter in _UNSEEN else "nvidia-smi"}
+    return told if stage is None else {**told, "zero_stage": stage}
 
 
 def _told(row: Row) -> dict[str, Scalar] | None:
@@ -79,7 +102,8 @@ def _told(row: Row) -> dict[str, Scalar] | None:
 
 def _seen(estimate: object, row: Row) -> Range:
     assert isinstance(estimate, Estimate)  # noqa: S101 - a run that trains is no server
-    hidden = sum(term.bytes for term in estimate.peak.terms if term.name in _UNSEEN.get(row["measured_kind"], ()))
+    unseen = _UNSEEN.get(row["measured_kind"], ()) if estimate.setup.counter == "nvidia-smi" else ()
+    hidden = sum(term.bytes for term in estimate.peak.terms if term.name in unseen)
     return (estimate.expected - hidden) / GIB, (estimate.low - hidden) / GIB, (estimate.high - hidden) / GIB
 
 
@@ -95,6 +119,10 @@ def _llamafactory(row: Row, told: Mapping[str, Scalar]) -> dict[str, str]:
         **_trainer_lines(told),
         "cutoff_len": told["sequence_length"],
         "lora_rank": told.get("lora_rank"),
+        "lora_target": told.get("lora_targets"),
+        "additional_target": told.get("modules_to_save"),
+        "flash_attn": _FLASH.get(str(told.get("attention"))),
+        "enable_liger_kernel": told.get("fused_cross_entropy"),
         "packing": told.get("packing"),
         "quantization_bit": 4 if told["finetuning"] == "qlora" else None,
         "disable_gradient_checkpointing": not told["gradient_checkpointing"] if "gradient_checkpointing" in told else None,
@@ -108,12 +136,16 @@ def _axolotl(row: Row, told: Mapping[str, Scalar]) -> dict[str, str]:
         "base_model": row["model"],
         "adapter": adapter,
         "load_in_4bit": True if adapter == "qlora" else None,
+        "quantize_moe_experts": "expert" in row["weights_dtype"] or None,
         "lora_r": told.get("lora_rank"),
-        "lora_target_linear": True if adapter else None,
+        "lora_target_linear": True if adapter and "lora_targets" not in told else None,
+        "lora_target_modules": told.get("lora_targets") if adapter else None,
+        "flash_attention": True if told.get("attention") == "flash2" else None,
+        "cut_cross_entropy": told.get("fused_cross_entropy"),
         "sequence_len": told["sequence_length"],
         "sample_packing": told.get("packing"),
         "micro_batch_size": told["micro_batch"],
-        "gradient_accumulation_steps": 1,
+        "gradient_accumulation_steps": told.get("accumulation", 1),
         "gradient_checkpointing": told.get("gradient_checkpointing"),
         "optimizer": told.get("optimizer"),
         "bf16": True if told.get("precision") == "bf16" else None,
@@ -128,6 +160,11 @@ def _swift(row: Row, told: Mapping[str, Scalar]) -> dict[str, str]:
         "quant_bits": 4 if told["finetuning"] == "qlora" else None,
         "quant_method": "bnb" if told["finetuning"] == "qlora" else None,
         "lora_rank": told.get("lora_rank"),
+        "target_modules": _one_word(told.get("lora_targets")),
+        "modules_to_save": told.get("modules_to_save"),
+        "attn_impl": _KERNELS.get(str(told.get("attention"))),
+        "use_liger_kernel": told.get("fused_cross_entropy"),
+        "gradient_accumulation_steps": told.get("accumulation"),
         "max_length": told["sequence_length"],
         "packing": told.get("packing"),
         "torch_dtype": "bfloat16" if told.get("precision") == "bf16" else None,
@@ -148,9 +185,13 @@ def _trainer(script: str) -> Callable[[Row, Mapping[str, Scalar]], dict[str, str
             **_trainer_lines(told),
             "max_length": told["sequence_length"],
             "gradient_checkpointing": told.get("gradient_checkpointing"),
-            "packing": told.get("packing"),
+            # Trainer has no packing; scripts of peft and trl have.
+            **({"group_by_length": told.get("packing")} if script == "run_clm.py" else {"packing": told.get("packing")}),
+            "attn_implementation": _KERNELS.get(str(told.get("attention"))),
+            "use_liger_kernel": told.get("fused_cross_entropy"),
             "use_peft": True if told["finetuning"] in ("lora", "qlora") else None,
             "lora_r": told.get("lora_rank"),
+            "lora_target_modules": _one_word(told.get("lora_targets")),
             "load_in_4bit": True if told["finetuning"] == "qlora" else None,
             "deepspeed": "ds.json" if "zero_stage" in told else None,
             "output_dir": "out",
@@ -172,13 +213,20 @@ def _torchtune(row: Row, told: Mapping[str, Scalar]) -> dict[str, str]:
         "batch_size": told["micro_batch"],
         "enable_activation_checkpointing": told.get("gradient_checkpointing"),
         "dtype": told.get("precision"),
-        "gradient_accumulation_steps": 1,
+        "optimizer": _TORCHTUNE.get(str(told.get("optimizer")).lower()),
+        "gradient_accumulation_steps": told.get("accumulation", 1),
     }
     recipe = ("lora" if adapted else "full") + "_finetune_" + ("single_device" if row["gpus"] in ("", "1") else "distributed")
     command = f"tune run --nproc_per_node {row['gpus'] or 1} {recipe} --config tune.yaml\n"
     return {"tune.yaml": "".join(_nested(lines)), "run.sh": command}
 
 
+_KERNELS = {"flash2": "flash_attention_2", "sdpa": "sdpa", "eager": "eager"}
+_FLASH = {"flash2": "fa2", "sdpa": "sdpa", "eager": "disabled"}
+_TORCHTUNE = {
+    "adamw": {"_component_": "torch.optim.AdamW"},
+    "pagedadamw": {"_component_": "bitsandbytes.optim.PagedAdamW"},
+}
 _CONFIGS: Mapping[str, Callable[[Row, Mapping[str, Scalar]], dict[str, str]]] = {
     "llamafactory": _llamafactory,
     "axolotl": _axolotl,
@@ -196,7 +244,13 @@ def _trainer_lines(told: Mapping[str, Scalar]) -> dict[str, Scalar]:
         "bf16": True if told.get("precision") == "bf16" else None,
         "fp16": True if told.get("precision") == "fp16" else None,
         "optim": told.get("optimizer"),
+        "gradient_accumulation_steps": told.get("accumulation"),
     }
+
+
+def _one_word(targets: Scalar) -> str | None:
+    """Return modules as one word of a command line."""
+    return None if targets is None else str(targets).replace(", ", ",").replace(" ", ",")
 
 
 def _deepspeed_line(told: Mapping[str, Scalar]) -> dict[str, Scalar]:

@@ -65,12 +65,13 @@ def _counts(row: Row) -> bool:
 
 def _cases(rows: Iterator[Row]) -> Iterator[Case]:
     for row in rows:
-        made = setup_from_spec(_spec(row))
+        made = setup_from_spec(spec_of(row))
         if not isinstance(made, RefusedSpec):
             yield (row, *made)
 
 
-def _spec(row: Row) -> Spec:
+def spec_of(row: Row) -> Spec:
+    """Return a row as a line of JSON, with all that the table says."""
     texts = {key: row[column] or None for key, column in {**{name: name for name in _SAME}, **_OTHER}.items()}
     numbers = {name: int(row[name]) if row[name].isdigit() else None for name in _NUMBERS}
     framework = framework_of(row)

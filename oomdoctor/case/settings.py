@@ -89,6 +89,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Whether the vision tower is frozen."""
     load_bits: int | None = None
     """Bits of each weight that is loaded quantised."""
+    packs_experts: bool | None = None
+    """Whether that takes the routed experts in, which bitsandbytes alone leaves out."""
     precision: str | None = None
     """Type of the computation: `bf16`, `fp16`, `fp32`, `fp8`."""
     weights: str | None = None

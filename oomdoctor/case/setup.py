@@ -99,6 +99,8 @@ class FrameworkTraits(Struct, frozen=True, kw_only=True):
     """The format of the weights below adapters, where the config does not say and they are not packed."""
     wide_ends: bool = False
     """Whether embedding and output projection are trained in fp32 beside layers in 16 bit."""
+    wide_experts: bool = False
+    """Whether routed experts stay wide where bitsandbytes packs a model: it packs linear layers, and they are one parameter."""
     wide_gradients: bool = False
     """Whether gradients are fp32 over 16-bit weights, of which the optimizer has an fp32 copy, as Megatron does."""
     unties: bool = False

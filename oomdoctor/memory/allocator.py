@@ -24,8 +24,6 @@ _EITHER = (0.0, 0.20, 1.60)
 in turn (docs/accuracy.md). It is far below a peak of reserved memory, as the longest batch rarely comes last."""
 _UNSAID = (0.0, 0.10, 0.80)
 """The same where nobody says which counter it is and whether lengths are even."""
-_CERTAIN = 0.5
-"""The share of what other phases left that is there in any case."""
 _UNSAID_REST = 0.6
 """The share of it that is expected where nobody says which counter it is: one of live tensors does not see it."""
 _GROWING = (0.0, 1.0, 1.3)
@@ -85,7 +83,7 @@ def slack(setup: Setup, terms: Sequence[Term], busy: Sequence[Sequence[Term]]) -
     return Term(
         name="allocator",
         bytes=round(other * (_UNSAID_REST if setup.counter == "unknown" and setup.task == "train" else 1.0) + coming * expected),
-        low=round(_CERTAIN * other + coming * least),
+        low=round(coming * least),
         high=round(other + coming * most),
         basis="what other phases left behind, and a share of what comes and goes in a step: docs/accuracy.md",
     )

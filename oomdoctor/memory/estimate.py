@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from math import hypot
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -17,9 +18,19 @@ from oomdoctor.memory.ranks import ranks
 _PINNED = 1.5
 """Host memory for each byte that is offloaded: `additional_buffer_factor` of deepspeed/runtime/zero for page-locked buffers."""
 
-_UNNAMED = {(True, False): (0.07, 0.20), (True, True): (0.07, 0.20), (False, False): (0.05, 0.25), (False, True): (0.10, 0.30)}
-"""What no formula here names, as shares of the whole: (training, counter unknown) -> (less, more). Kernels' workspaces, eager
-attention, copies in a program's own loop; with an unknown counter also decimal units (7 %). docs/accuracy.md shows how often it holds."""
+Seen = Literal["torch", "nvidia-smi", "unknown"]
+"""Whose figure is predicted."""
+_UNNAMED: Mapping[tuple[bool, Seen], tuple[float, float]] = {
+    (True, "torch"): (0.07, 0.20),
+    (True, "nvidia-smi"): (0.14, 0.20),
+    (True, "unknown"): (0.07, 0.20),
+    (False, "torch"): (0.05, 0.25),
+    (False, "nvidia-smi"): (0.05, 0.25),
+    (False, "unknown"): (0.10, 0.30),
+}
+"""What no formula here names, as shares of the whole: (training, whose figure) -> (less, more). Kernels' workspaces, eager
+attention, copies in a program's own loop; with an unknown counter also decimal units (7 %). What people read off nvidia-smi is
+rounded, and data rarely reach the length at which they are cut. docs/accuracy.md shows how often it holds."""
 _UNNAMED_GGML = (0.05, 0.10)
 """The same of llama.cpp: every buffer stands from the start; only the pools for what kernels unpack grow (ggml-cuda, ggml_cuda_pool)."""
 _ONCE = frozenset({"load", "save", "merge"})
@@ -46,7 +57,7 @@ def needed(setup: Setup, *, outside: bool = True) -> Estimate:
 def _needed(setup: Setup, beside: Term | None) -> Estimate:
     if setup.ggml is not None:
         return _of(setup, phases(setup))
-    estimate = _of(setup, _live(setup, beside))
+    estimate = _of(setup, _live(setup, beside), _UNNAMED[setup.task == "train", "torch"])
     if setup.task == "train" or setup.prompt_logits is not None:
         return estimate
     # Programs that make the logits of whole prompts are few, and need so much more that no range for the others reaches them.
@@ -73,9 +84,9 @@ def _fullest(setup: Setup, estimates: Sequence[Estimate], assumptions: tuple[Ass
     return replace(fullest, setup=setup, low=low, high=high, assumptions=assumptions, ranks=tuple(estimates))
 
 
-def _of(setup: Setup, every: tuple[Phase, ...]) -> Estimate:
+def _of(setup: Setup, every: tuple[Phase, ...], unnamed: tuple[float, float] | None = None) -> Estimate:
     peak = max(every, key=lambda phase: phase.bytes)
-    below, above = _unnamed(setup)
+    below, above = unnamed or _unnamed(setup)
     above += _BETWEEN_CARDS if setup.layout.cards > 1 and setup.task == "train" else 0.0
     ranges = {phase.name: bounds(phase, below, above) for phase in every}
     return Estimate(
@@ -102,7 +113,8 @@ def at_phases(setup: Setup, names: Container[str]) -> tuple[int, int, int] | Non
 
 
 def _unnamed(setup: Setup) -> tuple[float, float]:
-    return _UNNAMED_GGML if setup.ggml is not None else _UNNAMED[setup.task == "train", setup.counter == "unknown"]
+    seen: Seen = "torch" if setup.counter == "max_allocated" or setup.counter == "max_reserved" else setup.counter
+    return _UNNAMED_GGML if setup.ggml is not None else _UNNAMED[setup.task == "train", seen]
 
 
 def bounds(phase: Phase, below: float, above: float) -> tuple[int, int]:

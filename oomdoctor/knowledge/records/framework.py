@@ -173,6 +173,8 @@ class TrainingDefaults(Record, frozen=True, kw_only=True):
     """Whether packed models are prepared by peft's prepare_model_for_kbit_training."""
     wide_ends: list[TrainingDefault] = []
     """Whether embedding and output projection are fp32 beside layers in 16 bit, in full training."""
+    wide_experts: list[TrainingDefault] = []
+    """Whether routed experts stay wide where bitsandbytes packs the rest."""
     wide_gradients: list[TrainingDefault] = []
     """Whether gradients are fp32 over 16-bit weights, with an fp32 copy of the weights in the optimizer."""
     checkpointing: list[TrainingDefault] = []

@@ -142,8 +142,8 @@ def framework_traits(name: str | None, query: DefaultsQuery = DefaultsQuery()) -
 
 
 _DEFAULTS = (
-    "full_weights", "frozen_weights", "lora_rank", "lora_targets", "upcasts", "wide_ends", "wide_gradients", "fused_loss", "optimizer",
-    "batch", "length",
+    "full_weights", "frozen_weights", "lora_rank", "lora_targets", "upcasts", "wide_ends", "wide_experts", "wide_gradients", "fused_loss",
+    "optimizer", "batch", "length",
 )  # fmt: skip
 """The defaults by version that are traits as they stand."""
 

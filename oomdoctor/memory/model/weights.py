@@ -30,8 +30,8 @@ def weights(setup: Setup) -> Term:
         size += HALF * blocks * count.largest_layer(setup.shape)
     low, high = 0.98, 1.02
     if setup.weights.unpacks and setup.task == "train" and size:
-        # Not every script calls it, and some do where most don't.
-        cast = HALF * _kept_wide(setup) / stored(setup)
+        # Not every script calls it, and some do where most don't; those that meet experts left wide leave it out.
+        cast = HALF * (_kept_wide(setup) - (0 if is_upcast(setup) else _wide_experts(setup))) / stored(setup)
         low, high = (low - cast, high) if is_upcast(setup) else (low, high + cast)
     return term(
         "weights",
@@ -98,13 +98,23 @@ def proposing_layer(setup: Setup) -> float:
 
 
 def _kept_wide(setup: Setup) -> int:
-    """Return the parameters that a packed format leaves in 16 bit: embedding, head, norms, and the tower where it is not packed."""
+    """Return the parameters that a packed format leaves in 16 bit: embedding, head, norms, and the tower and experts it does not pack."""
     shape, form, stack = setup.shape, setup.weights, setup.stack
     if form.kept_wide is not None:
         return form.kept_wide + count.total(shape) - count.embedding(shape) - count.output(shape) - layers_of(shape)
     everything = count.total(shape) + own_head(setup)
     packed = count.linears(shape) + (shape.vocab * shape.hidden if stack.packs_head and (not shape.tied or stack.unties) else 0)
-    return everything - packed - (shape.vision.params if shape.vision and form.packs_tower else 0)
+    return everything - packed + _wide_experts(setup) - (shape.vision.params if shape.vision and form.packs_tower else 0)
+
+
+def _wide_experts(setup: Setup) -> int:
+    """Return the parameters of routed experts that are not packed."""
+    return count.routed(setup.shape) if setup.stack.wide_experts and has_experts_beside(setup) else 0
+
+
+def has_experts_beside(setup: Setup) -> bool:
+    """Return whether bitsandbytes packs a model that has routed experts, which it may leave out."""
+    return setup.weights.unpacks and setup.weights.kept_wide is None and count.routed(setup.shape) > 0
 
 
 def layers_of(shape: Shape) -> int:

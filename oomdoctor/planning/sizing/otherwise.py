@@ -121,6 +121,14 @@ def _weights(setup: Setup) -> _OtherWay | None:
     return _OtherWay(text, ("weights", other), replace(setup, weights=known_format(other)))
 
 
+def _experts(setup: Setup) -> _OtherWay | None:
+    packs = setup.stack.wide_experts
+    text = (
+        Text("with the experts packed too", "专家权重也量化时") if packs else Text("with experts that are not packed", "专家权重不量化时")
+    )
+    return _OtherWay(text, ("packs_experts", packs), replace(setup, stack=replace(setup.stack, wide_experts=not packs)))
+
+
 def _stage(setup: Setup) -> _OtherWay | None:
     stage = 2 if setup.layout.stage == 3 else 3
     text = Text(f"with ZeRO stage {stage}", f"ZeRO stage {stage} 时")
@@ -155,6 +163,7 @@ _CHOICES: Mapping[str, Callable[[Setup], _OtherWay | None]] = {
     "finetuning": _method,
     "weights": _weights,
     "optimizer": _optimizer,
+    "experts": _experts,
     "zero_stage": _stage,
     "vision_tower": _tower,
 }

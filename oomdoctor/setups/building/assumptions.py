@@ -12,6 +12,7 @@ from oomdoctor.knowledge.tables.likeness import nearest
 from oomdoctor.knowledge.tables.memory import optimizer_named, optimizer_names, training_method, weight_format
 from oomdoctor.knowledge.tables.shipped_files import shipped_file
 from oomdoctor.memory import activations
+from oomdoctor.memory.model.weights import has_experts_beside
 from oomdoctor.setups import prompts
 from oomdoctor.setups.assumed import assumed
 from oomdoctor.units import GIB
@@ -79,6 +80,8 @@ def run_assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
         )
     if made.task == "train" and _type_is_assumed(settings) and (made.adapters is None or made.weights.name == "fp32"):
         yield _kept_as(made)
+    if has_experts_beside(made) and settings.packs_experts is None and (made.stack.wide_experts or not made.stack.title):
+        yield _experts(made)
     if absent := settings.zero_file or settings.launch_file:
         yield _as_shipped(absent, made)
     tower = activations.tower(made)
@@ -183,6 +186,17 @@ def _kept_as(made: Setup) -> Assumption:
     if made.adapters is None:
         return assumed("weights", f"weights trained in {name}{en}", f"权重以 {name} 训练{zh}")
     return assumed("weights", f"frozen weights in {name}{en}", f"冻结的权重为 {name}{zh}")
+
+
+def _experts(made: Setup) -> Assumption:
+    """Say whether routed experts are packed with the rest."""
+    if made.stack.wide_experts:
+        return assumed(
+            "experts",
+            "the experts are not packed: bitsandbytes packs linear layers, and Transformers 5 has the experts of a layer in one parameter",
+            "专家权重未量化：bitsandbytes 只量化线性层，而从 Transformers 5 起每层的专家是一个整体参数",
+        )
+    return assumed("experts", "the experts are packed too, which not every program does", "专家权重也一并量化，并非所有程序都会这样做")
 
 
 def _default_of(traits: FrameworkTraits) -> tuple[str, str]:
