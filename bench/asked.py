@@ -23,7 +23,7 @@ from oomdoctor.case.settings import Scalar
 from oomdoctor.errors import UsageError
 from oomdoctor.setups.spec import spec_settings
 
-_NO_KEYS = ("counter", "weight_format", "packs_experts", "trained_parameters", "freeze_vision")
+_NO_KEYS = ("counter", "weight_format", "trained_parameters", "freeze_vision")
 """What no config of a framework says: it is an option beside the config."""
 Range = tuple[float, float, float]
 """Expected, least and most GiB."""
@@ -136,7 +136,7 @@ def _axolotl(row: Row, told: Mapping[str, Scalar]) -> dict[str, str]:
         "base_model": row["model"],
         "adapter": adapter,
         "load_in_4bit": True if adapter == "qlora" else None,
-        "quantize_moe_experts": "expert" in row["weights_dtype"] or None,
+        "quantize_moe_experts": "quantised experts" in row["notes"] or None,
         "lora_r": told.get("lora_rank"),
         "lora_target_linear": True if adapter and "lora_targets" not in told else None,
         "lora_target_modules": told.get("lora_targets") if adapter else None,

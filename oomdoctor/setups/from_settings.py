@@ -52,8 +52,8 @@ def setup_from_settings(
         layout, traits = sharded, framework_traits(framework, _query(settings, sharded, versions))
     if training and traits.wide_gradients:
         layout = spread.as_megatron(layout, settings)
-    if settings.packs_experts is not None:
-        traits = replace(traits, wide_experts=not settings.packs_experts)
+    if trained.packs_experts(settings) is not None:
+        traits = replace(traits, wide_experts=not trained.packs_experts(settings))
     adapters = trained.adapters(settings, traits, shape) if training else None
     compared = training_method(settings.method or "")
     weights = trained.weights(settings, traits, shape, adapters) if training else trained.loaded_weights(settings, shape)

@@ -48,7 +48,7 @@ class Spec(Struct, kw_only=True):
     """Modules that get adapters, as people write them; `trainable=4,194,304` is how many parameters they have."""
     lora_rank: int | None = None
     weights_dtype: str | None = None
-    """Format in which the weights lie on the card; `nf4 with experts` where bitsandbytes packs routed experts too."""
+    """Format in which the weights lie on the card."""
     compute_dtype: str | None = None
     """Type of the passes; `bf16 (autocast)` over weights in fp32."""
     optimizer: str | None = None
@@ -120,7 +120,6 @@ def spec_settings(spec: Spec) -> RunSettings:
         trained_parameters=int(counted[1].replace(",", "")) if counted else None,
         freeze_vision=False if _TOWER.search(modules) else None,
         weight_format=_weight_format(spec, method),
-        packs_experts="expert" in (spec.weights_dtype or "").lower() or None,
         quantization=None if training else spec.weights_dtype,
         precision=(spec.compute_dtype or "").lower().replace("-", " ").split(" ")[0] or None,
         optimizer=spec.optimizer,

@@ -114,3 +114,15 @@ def test_programs_read_it_too() -> None:
         True,
     )
     assert report["needed_bytes"] == report["card"]["needed_bytes"]
+
+
+@pytest.mark.parametrize("framework", ["llamafactory", None])
+def test_experts_packed_or_not_are_what_somebody_says(framework: str | None) -> None:
+    def mixture(**settings: Any) -> RunEstimate:
+        return oomdoctor.estimate(model="Qwen3-30B-A3B", framework=framework, settings={**SAID, "finetuning": "qlora", **settings})
+
+    found = other(mixture(), "experts")
+    assert found is not None
+    said = mixture(**dict(found.sets)).needed
+    assert said is not None
+    assert found.needed.expected == said.expected

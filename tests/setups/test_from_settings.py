@@ -271,3 +271,39 @@ def test_the_length_where_nothing_is_said(framework: str, length: int, said: str
 def test_a_deepspeed_file_that_is_shipped_is_taken_as_it_is(settings: dict[str, Any], said: str) -> None:
     _, assumptions = setup_from_settings(RunSettings().with_values(settings), known(), "llamafactory", 4)
     assert next(one.text.en for one in assumptions if one.id == "zero_stage") == said
+
+
+def mixture(framework: str | None, version: str | None = None, model: str = "Qwen/Qwen3-30B-A3B", **settings: Any) -> tuple[Setup, set[str]]:
+    shape = model_shape(model)
+    assert shape is not None
+    told = RunSettings().with_values({"finetuning": "qlora", **settings})
+    setup, assumptions = setup_from_settings(told, shape, framework, 1, {framework: version} if framework and version else {})
+    return setup, {assumption.id for assumption in assumptions}
+
+
+@pytest.mark.parametrize(("framework", "version", "settings", "width", "is_assumed"), [
+    pytest.param("llamafactory", None, {}, 2, True, id="bitsandbytes leaves out what Transformers 5 has in one parameter"),
+    pytest.param("transformers", None, {}, 4, True, id="which peft's preparation makes fp32"),
+    pytest.param("transformers", "4.57.6", {}, 0.5625, False, id="Transformers 4 has linear layers"),
+    pytest.param("llamafactory", "0.9.4", {}, 0.5625, False, id="a version that needs Transformers 4"),
+    pytest.param("ms-swift", "3.12.6", {}, 0.5625, False, id="another one"),
+    pytest.param("ms-swift", "4.6.0", {"load_bits": 8, "finetuning": "lora"}, 2, True, id="in 8 bit as in 4"),
+    pytest.param("unsloth", None, {}, 0.5625, False, id="a program that packs them itself"),
+    pytest.param("axolotl", None, {}, 2, True, id="one that does so when it is told"),
+    pytest.param("axolotl", None, {"packs_experts": True}, 0.5625, False, id="and is told"),
+    pytest.param("llamafactory", None, {"weight_format": "nf4"}, 0.5625, False, id="somebody says in what format the weights lie"),
+    pytest.param(None, None, {}, 0.5625, True, id="nobody knows the program"),
+    pytest.param("llamafactory", None, {"finetuning": "lora"}, 2, False, id="nothing is packed"),
+    pytest.param("llamafactory", None, {"weight_format": "gptq-int4"}, 0.5195, False, id="a checkpoint that is packed already"),
+])  # fmt: skip
+def test_routed_experts_are_packed_where_the_program_does_it(
+    framework: str | None, version: str | None, settings: dict[str, Any], width: float, is_assumed: bool
+) -> None:
+    setup, assumed = mixture(framework, version, **settings)
+    each = weights(setup).bytes / total(setup.shape)
+    assert each == pytest.approx(width, rel=0.15)
+    assert ("experts" in assumed) == is_assumed
+
+
+def test_a_model_without_experts_leaves_none_out() -> None:
+    assert "experts" not in mixture("llamafactory", model="Qwen/Qwen3-8B")[1]

@@ -15,6 +15,7 @@ from oomdoctor.memory import activations
 from oomdoctor.memory.model.weights import has_experts_beside
 from oomdoctor.setups import prompts
 from oomdoctor.setups.assumed import assumed
+from oomdoctor.setups.building import trained
 from oomdoctor.units import GIB
 
 _LONGEST = 100
@@ -80,7 +81,7 @@ def run_assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
         )
     if made.task == "train" and _type_is_assumed(settings) and (made.adapters is None or made.weights.name == "fp32"):
         yield _kept_as(made)
-    if has_experts_beside(made) and settings.packs_experts is None and (made.stack.wide_experts or not made.stack.title):
+    if has_experts_beside(made) and trained.packs_experts(settings) is None and (made.stack.wide_experts or not made.stack.title):
         yield _experts(made)
     if absent := settings.zero_file or settings.launch_file:
         yield _as_shipped(absent, made)

@@ -40,6 +40,14 @@ def loads_packed(settings: RunSettings) -> bool:
     return positive(settings.load_bits) in PACKED or "qlora" in (settings.finetuning or "").lower()
 
 
+def packs_experts(settings: RunSettings) -> bool | None:
+    """Return whether routed experts are packed with the rest; None where that is the program's affair.
+
+    Whoever names the format in which the weights lie on the card means them too.
+    """
+    return True if settings.packs_experts is None and settings.weight_format else settings.packs_experts
+
+
 def adapters(settings: RunSettings, traits: FrameworkTraits, shape: Shape) -> Adapters | None:
     """Return what is trained beside frozen weights; None where all weights are trained."""
     kind = finetuning(settings, traits)
