@@ -116,6 +116,21 @@ def test_programs_read_it_too() -> None:
     assert report["needed_bytes"] == report["card"]["needed_bytes"]
 
 
+@pytest.mark.parametrize(("framework", "checkpointing", "is_said"), [
+    pytest.param("litgpt", False, True, id="adapters beside two matrices, and every input of one is kept"),
+    pytest.param("litgpt", True, False, id="no input is kept"),
+    pytest.param("llamafactory", False, False, id="a program that adapts every layer"),
+])  # fmt: skip
+def test_more_adapters_are_the_other_way_where_they_decide(framework: str, checkpointing: bool, is_said: bool) -> None:
+    told = run(framework=framework, gradient_checkpointing=checkpointing)
+    found = other(told, "lora_targets")
+    assert (found is not None) == is_said
+    if found is not None:
+        said = run(framework=framework, gradient_checkpointing=checkpointing, **dict(found.sets)).needed
+        assert said is not None
+        assert found.needed.expected == said.expected
+
+
 @pytest.mark.parametrize("framework", ["llamafactory", None])
 def test_experts_packed_or_not_are_what_somebody_says(framework: str | None) -> None:
     def mixture(**settings: Any) -> RunEstimate:

@@ -121,6 +121,14 @@ def _weights(setup: Setup) -> _OtherWay | None:
     return _OtherWay(text, ("weights", other), replace(setup, weights=known_format(other)))
 
 
+def _targets(setup: Setup) -> _OtherWay | None:
+    every = adapter_targets("all")
+    if setup.adapters is None or setup.adapters.targets >= every:
+        return None
+    text = Text("with adapters beside every linear layer", "所有线性层都加适配器时")
+    return _OtherWay(text, ("lora_targets", "all"), replace(setup, adapters=replace(setup.adapters, targets=every)))
+
+
 def _experts(setup: Setup) -> _OtherWay | None:
     packs = setup.stack.wide_experts
     text = (
@@ -164,6 +172,7 @@ _CHOICES: Mapping[str, Callable[[Setup], _OtherWay | None]] = {
     "weights": _weights,
     "optimizer": _optimizer,
     "experts": _experts,
+    "lora_targets": _targets,
     "zero_stage": _stage,
     "vision_tower": _tower,
 }
