@@ -23,6 +23,7 @@ _NAMES = {
     "adapter_weights": "adapters",
     "lora_rank": "rank of adapters",
     "wide_ends": "embedding and output projection in fp32",
+    "wide_experts": "routed experts not packed in 4 or 8 bit",
     "wide_gradients": "gradients and masters in fp32",
     "checkpointing": "checkpointing",
     "fused_loss": "loss in pieces",

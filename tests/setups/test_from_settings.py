@@ -273,7 +273,9 @@ def test_a_deepspeed_file_that_is_shipped_is_taken_as_it_is(settings: dict[str, 
     assert next(one.text.en for one in assumptions if one.id == "zero_stage") == said
 
 
-def mixture(framework: str | None, version: str | None = None, model: str = "Qwen/Qwen3-30B-A3B", **settings: Any) -> tuple[Setup, set[str]]:
+def mixture(
+    framework: str | None, version: str | None = None, model: str = "Qwen/Qwen3-30B-A3B", **settings: Any
+) -> tuple[Setup, set[str]]:
     shape = model_shape(model)
     assert shape is not None
     told = RunSettings().with_values({"finetuning": "qlora", **settings})
