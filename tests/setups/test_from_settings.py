@@ -307,5 +307,13 @@ def test_routed_experts_are_packed_where_the_program_does_it(
     assert ("experts" in assumed) == is_assumed
 
 
+def test_a_known_release_of_transformers_decides_about_experts() -> None:
+    shape = model_shape("Qwen/Qwen3-30B-A3B")
+    assert shape is not None
+    settings = RunSettings().with_values({"finetuning": "qlora"})
+    found = [setup_from_settings(settings, shape, "llamafactory", 1, {"transformers": version})[0] for version in ("4.57.1", "5.6.0")]
+    assert [setup.stack.wide_experts for setup in found] == [False, True]
+
+
 def test_a_model_without_experts_leaves_none_out() -> None:
     assert "experts" not in mixture("llamafactory", model="Qwen/Qwen3-8B")[1]

@@ -138,9 +138,14 @@ def framework_traits(name: str | None, query: DefaultsQuery = DefaultsQuery()) -
         values |= {"checkpointing": checkpointing != "none", "selective": checkpointing == "selective"}
     if (adapters := default_value(record, "adapter_weights", query)) is not None:
         values["adapter_bytes"] = int(known_format(str(adapters)).bytes_per_param)
+    if values.get("wide_experts") and _BELOW in dict(query.versions):
+        # A release of the framework only tells which releases of it the framework takes.
+        values["wide_experts"] = default_value(framework_records()[_BELOW], "wide_experts", query) is True
     return replace(traits, **values)
 
 
+_BELOW = "transformers"
+"""What holds the models of most trainers."""
 _DEFAULTS = (
     "full_weights", "frozen_weights", "lora_rank", "lora_targets", "upcasts", "wide_ends", "wide_experts", "wide_gradients", "fused_loss",
     "optimizer", "batch", "length",
