@@ -6,7 +6,7 @@ A person's word is no message of a program: it makes a failure possible and no m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
@@ -22,12 +22,16 @@ _MOST = 32 << 10
 _PLAIN = ("refused", "bursts")
 _NEAR = 30
 """So many characters may stand between memory and that it grows."""
+_HEAD = r"\W{0,8}"
+"""What may stand before a heading on its line."""
 _PHASE = "while-"
+_ANYBODY = ("person", "reports", "asks")
+"""What shows that somebody writes; the last counts in short texts alone."""
 _SHORT = 2000
 """In a text of this length a person may speak in one line and tell of the failure in another."""
 _LONGEST = 1500
 _BY_A_PROGRAM = re.compile(
-    r"\s{0,8}(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d|\[?\d\d:\d\d:\d\d|\W{0,4}(?:INFO|DEBUG|WARN(?:ING)?|TRACE)\b|level=|time=)|.{0,60}\b(?:INFO|DEBUG|WARNING)\b"
+    r"\s{0,8}(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d|\[?\d\d:\d\d:\d\d|\W{0,4}(?:INFO|DEBUG|WARN(?:ING)?|TRACE)\b|level=|time=|(?:[$|<]|sed |grep )\s?\S)|.{0,60}\b(?:INFO|DEBUG|WARNING)\b"
 )
 """How a program's line begins that is no failure."""
 
@@ -58,7 +62,7 @@ def find_testimony(text: str, tree: Lexicon, *, describes_a_run: bool = False) -
     if len(text) > _MOST or is_wish(text):
         return None
     lines = [(match.start(), match[0]) for match in re.finditer(r"[^\n]*[^\s][^\n]*", text)]
-    anybody = describes_a_run or (len(text) <= _SHORT and any(is_a_persons(tagged(line[:_LONGEST], tree)) for _, line in lines))
+    anybody = describes_a_run or (len(text) <= _SHORT and any(is_a_persons(tagged(line[:_LONGEST], tree), _ANYBODY) for _, line in lines))
     for start, line in lines:
         short = tagged(line[:_LONGEST], tree)
         if _BY_A_PROGRAM.match(line) or not (anybody or is_a_persons(short)):
@@ -72,9 +76,10 @@ def find_testimony(text: str, tree: Lexicon, *, describes_a_run: bool = False) -
     return None
 
 
-def is_a_persons(line: TaggedLine) -> bool:
+def is_a_persons(line: TaggedLine, signs: Collection[str] = _ANYBODY[:2]) -> bool:
     """Return whether somebody wrote a line, and no program printed it."""
-    return any(line.of(("person", "reports"))) and not _BY_A_PROGRAM.match(line.text)
+    signed = any(tag.concept != "reports" or re.fullmatch(_HEAD, line.text[: line.span(tag)[0]]) for tag in line.of(signs))
+    return signed and not _BY_A_PROGRAM.match(line.text)
 
 
 def _whose(line: TaggedLine, tree: Lexicon) -> Whose | None:
