@@ -24,7 +24,12 @@ _OWNERS: dict[str, Whose] = {
     "device-memory": "device", "host-memory": "host", "shared-memory": "shared", "chip-memory": "chip",
     "device": "device", "library": "device", "host": "host", "weak-host": "host",
 }  # fmt: skip
-_PLACES: Sequence[Collection[str]] = (("device-memory", "device", "library", "host-memory", "host"), ("weak-host",))
+_PLACES: Sequence[Collection[str]] = (
+    ("chip-memory",),
+    ("shared-memory",),
+    ("device-memory", "device", "library", "host-memory", "host"),
+    ("weak-host",),
+)
 """Words for a place; those of a row count where no word of a row above it stands."""
 _BETWEEN = r"[,:|{}\[\]]\s"
 """What parts the word that something lacks from the memory of another clause."""
@@ -49,15 +54,14 @@ class MemoryRefusal(Struct, frozen=True):
 def find_refusals(text: str, tree: Lexicon) -> Iterator[MemoryRefusal]:
     """Yield what a line says of memory that was refused, for each sentence the first form that fits."""
     line = tagged(text, tree)
-    present = {tag.concept for tag in line.tags}
-    if "other-resource" in present:
+    if "other-resource" in line.concepts:
         return
     last = -1
     compared = re.search(_COMPARED, text)
-    if compared is not None and not present.isdisjoint(MEMORY):
+    if compared is not None and not line.concepts.isdisjoint(MEMORY):
         yield MemoryRefusal("short", *compared.span(), whose_memory(text, tree))
     for form in tree.forms:
-        if not all(map(present.intersection, form.sequence)):
+        if not all(map(line.concepts.intersection, form.sequence)):
             continue
         for chain in _chains(form, line):
             start, end = line.span(chain[0])[0], line.span(chain[-1])[1]
@@ -135,7 +139,7 @@ def _whose(chain: Sequence[Tag], line: TaggedLine, within: tuple[int, int]) -> W
     of_the_form = list(line.within(MEMORY[1:], start, end))
     if of_the_form:
         return _OWNERS[max(of_the_form, key=lambda tag: tag.end - tag.first).concept]
-    for concepts in (("chip-memory",), ("shared-memory",), *_PLACES):
+    for concepts in _PLACES:
         for part in ((start, end), within, (0, len(line.text))):
             near = sorted(line.within(concepts, *part), key=lambda tag: (abs(line.span(tag)[0] - start), tag.first - tag.end))
             if near:
