@@ -37,7 +37,6 @@ _NAMED_ERROR = re.compile(r"(?:Error|Exception): ")
 """What parts the name of an error from its message."""
 _COMPARED = r"\d\s?[KMGT]i?B\)?\s?>\s?(?:[a-z]{1,12}\s){0,3}\d[\d.]*\s?[KMGT]i?B"
 _SIZE = r"(?<![\w.])\d[\d,.]*\s?(?:[KMGT]i?[Bb]|bytes?|[KMGT]\b|字节)|(?<![\w.])\d{8,20}(?![\w.])|0x[0-9a-f]{6,16}"
-_PAST = ("exceeded", "went", "passed", "hit", "breached", "surpassed")
 
 
 class MemoryRefusal(Struct, frozen=True):
@@ -129,7 +128,7 @@ def _is_of_one(chain: Sequence[Tag], line: TaggedLine, within: tuple[int, int]) 
     if any(line.within(("any-of-them", "would-do"), *within)):
         return False
     start, end = line.span(chain[0])[0], line.span(chain[-1])[1]
-    is_past = any(word.text in _PAST for word in line.words if start <= word.start < end)
+    is_past = any(line.within(("exceeded",), start, end))
     return any(line.within(("stopped",), *within)) or (is_past and any(line.within(("countable",), within[0], start)))
 
 

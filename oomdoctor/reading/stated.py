@@ -49,8 +49,6 @@ _CALLED = re.compile(r"(?i)[ _](?:error|exception|fault)\b")
 """What calls the words before it an error."""
 _RAISED = re.compile(r"panicked at|TT_FATAL|(?i:fatal error)|[Ee]rror termination|terminate called|Caused by:")
 """What makes the lines below it the text of an error."""
-_ENDS = re.compile(r"(?i)\b(?:abort(?:ed|ing)?|core dumped|traceback|exiting|terminat(?:ed|ing)|giving up|shutting down|stopp(?:ed|ing))\b")
-"""What marks an error behind its sentence, on its line or the next."""
 _GPU = re.compile(r"(?i)(?<![A-Za-z0-9_])(?:device|gpu|cuda|npu|xpu|hpu|rocm|nd)[ :#\[(]{0,2}(\d{1,3})(?![A-Za-z0-9_]|\.\d| ?[KMGT]i?B)")
 _LONGEST = 700
 _TORCH = re.compile(r"\b(?:CUDA|HIP|XPU|NPU|MPS backend) $")
@@ -83,6 +81,7 @@ class _Sentence(Struct, frozen=True):
     line: str
     above: str
     after: list[str]
+    tree: Lexicon
 
     @property
     def head(self) -> str:
@@ -103,7 +102,7 @@ class _Sentence(Struct, frozen=True):
             or self._is_reported
             or _CALLED.match(self.line[self.refusal.end :])
             or _RAISED.search(self.above)
-            or any(map(_ENDS.search, (self.line[self.refusal.end :], *self.after[:1])))
+            or any(any(tagged(text, self.tree).of(("breaks-off",))) for text in (self.line[self.refusal.end :], *self.after[:1]))
         )
 
     @property
@@ -168,11 +167,11 @@ def _read(line: str, above: str, behind: str, tree: Lexicon, is_end: bool) -> St
     figures = figures_of(_with_figures(line, behind), tree)
     by_weight: dict[Weight, StatedRefusal] = {}
     for refusal in refusals:
-        sentence = _Sentence(refusal, line, above, after)
+        sentence = _Sentence(refusal, line, above, after, tree)
         if _REMARK.search(sentence.head) or (_is_of_torch(sentence) and not _is_last_word(sentence)):
             continue  # PyTorch's own message has a reader of its own
         whose = refusal.whose or whose_memory(above, tree) or "host"
-        weight = _weight(sentence, figures, tree, is_end) if whose != "chip" else None
+        weight = _weight(sentence, figures, is_end) if whose != "chip" else None
         if weight is None or (whose == "shared" and weight != "stated"):
             continue
         device = _GPU.search(line)
@@ -185,11 +184,11 @@ def _is_of_torch(sentence: _Sentence) -> bool:
     return _BARE_WORDS.match(sentence.phrase) is not None and _TORCH.search(sentence.head) is not None
 
 
-def _weight(sentence: _Sentence, fields: dict[str, Value], tree: Lexicon, is_end: bool) -> Weight | None:
+def _weight(sentence: _Sentence, fields: dict[str, Value], is_end: bool) -> Weight | None:
     """Return how surely a refusal is told of this run: the one table of that. None where it is only mentioned."""
-    refusal, shown = sentence.refusal, is_shown(fields)
+    refusal, tree, shown = sentence.refusal, sentence.tree, is_shown(fields)
     sized = refusal.form in ("lack", "refused") and "requested_bytes" in fields
-    is_named = sized or refusal.whose is not None or names_memory(sentence.above + sentence.line, tree) or _is_of_storage(sentence, tree)
+    is_named = sized or refusal.whose is not None or names_memory(sentence.above + sentence.line, tree) or _is_of_storage(sentence)
     if not is_named or (shown is False and refusal.form in ("over", "short", "fit")):
         return None
     if not shown and not states(sentence.line, refusal.start, refusal.end, tree):
@@ -208,9 +207,9 @@ def _weight(sentence: _Sentence, fields: dict[str, Value], tree: Lexicon, is_end
     return "named" if is_end and _is_named_at_the_end(sentence) else None
 
 
-def _is_of_storage(sentence: _Sentence, tree: Lexicon) -> bool:
+def _is_of_storage(sentence: _Sentence) -> bool:
     """Return whether something was not allocated that is nothing but memory: a buffer, a tensor."""
-    return any(tagged(sentence.phrase, tree).of(("allocate",))) and any(tagged(sentence.line, tree).of(("stored",)))
+    return any(tagged(sentence.phrase, sentence.tree).of(("allocate",))) and any(tagged(sentence.line, sentence.tree).of(("stored",)))
 
 
 def _is_named_at_the_end(sentence: _Sentence) -> bool:
@@ -225,7 +224,8 @@ def _is_part_of_a_name(sentence: _Sentence) -> bool:
     behind = sentence.line[sentence.refusal.end :]
     if re.match(r"(?:Error|Exception)\s{0,4}(?::|$)", behind) or (re.match(r"\s{0,4}(?::|$)", behind) and _OF_A_CODE.search(sentence.head)):
         return False
-    return _OF_A_NAME_BEFORE.search(sentence.head) is not None or _OF_A_NAME_BEHIND.match(behind) is not None
+    is_one_word = re.search(r"\s", sentence.phrase) is None
+    return (is_one_word and _OF_A_NAME_BEFORE.search(sentence.head) is not None) or _OF_A_NAME_BEHIND.match(behind) is not None
 
 
 def _is_refusal(sentence: _Sentence) -> bool:
