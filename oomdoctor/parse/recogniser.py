@@ -55,7 +55,7 @@ _WORDS = "words"
 LAST_SIGNS = (
     b"rror", b"ERR", b"xception", b"FATAL", b"atal", b"anic", b"CRITICAL", b"ailed", b"ailure", b"Fail ", b"bort", b"ault", b"nterrupt", b"E: ", b"Traceback", b"terminate called",
     b"egmentation", b"ut of ", b"UT OF ", b"nough ", b"NOUGH ", b"nsufficient ", b"NSUFFICIENT ", b"o available ", b"not allocate", b"n't allocate", b"to allocate", b"not reserve",
-    b"less than desired", b"OOM", b"bad_alloc", b"OutOf", b"xceed", b"illed", b"KILL", b" full", b"too small", b"TOO SMALL", b"peicher", b"memori", "mémoire".encode(), "памят".encode(), "メモリ".encode(), "記憶".encode(), "메모리".encode(), b"Morto", b"Ucciso", b"ignal", b"137", b"-9", b"kill", "杀".encode(), "信号".encode(), "退出".encode(), "返回".encode(), "終了".encode(), "了".encode(), "不足".encode(), "内存".encode(), "显存".encode(),
+    b"less than desired", b"OOM", b"bad_alloc", b"OutOf", b"xceed", b"illed", b"KILL", b" full", b"too small", b"TOO SMALL", b"peicher", b"o more memory", b"memori", "memória".encode(), "mémoire".encode(), "памят".encode(), "メモリ".encode(), "記憶".encode(), "메모리".encode(), b"Morto", b"Ucciso", b"ignal", b"137", b"-9", b"kill", "杀".encode(), "信号".encode(), "退出".encode(), "返回".encode(), "終了".encode(), "了".encode(), "不足".encode(), "内存".encode(), "显存".encode(),
     "tötet".encode(), b"Terminado", "arrêté".encode(), "Убито".encode(), "Уничтожено".encode(),
 )  # fmt: skip
 """One of these stands in all that ends a log badly; looking for them is a hundred times cheaper than for words."""

@@ -32,8 +32,9 @@ _REFUSING = ("lack", "lacking", "out-of-memory", "fail", "failed", "exceed", "ne
 _COMPARED = r"b\)?\s?>"
 _ERROR = re.compile(
     r"(?:^|[\s\[(|:\"'=<.*])(?:ERROR|Error|error|FATAL|Fatal|fatal|CRITICAL|Critical|SEVERE|PANIC|panic(?:ked)?|E\d{3,8}|ERR|\[E\]|E|F\d{3,8})(?=[\s:\])|,\"'>*])"
-    r"|\b[A-Za-z_]\w{0,60}(?:Error|Exception|Fault|Failure)\b(?=[:(\s]|$)|\bException\b|\b[Ff]ailed\b|TT_FATAL|_ASSERT\b|[Aa]ssertion\b|\w_ERROR\s|what\(\):|\bAborted\b|\bterminat(?:ed|ing)\b|\bexiting\b|\bEXITING\b|\b[Cc]heck failed|\b_exception: "
+    r"|\b[A-Za-z_]\w{0,60}(?:Error|Exception|Fault|Failure)\b(?=[:(\s]|$)|\bException\b|\b[Ff]ailed\b|TT_FATAL|_ASSERT\b|[Aa]ssertion\b|\w_ERROR\s|what\(\):|\bAborted\b|\bterminat(?:ed|ing)\b|\bexiting\b|\bEXITING\b|\b[Cc]heck failed|\b_exception: |CCL WARN\s"
 )
+"""What a program calls an error; NCCL has no level above that of a warning."""
 _WARNING = re.compile(r"(?:^|[\s\[(|:\"'=<_])(?:WARN(?:ING)?|[Ww]arn(?:ing)?|W\d{3,8}|\[W\]|\w{2,40}Warning|W)(?=[\s:\])|,\"'>])")
 _REMARK = re.compile(
     r"(?:^|[\s\[(|:\"'=<])(?:INFO|[Ii]nfo|DEBUG|[Dd]ebug|TRACE|NOTE|[Nn]ote|[Tt]ip|[Hh]int|I\d{3,8}|\[I\]|I)(?=[\s:\])|,\"'>])"
@@ -50,6 +51,8 @@ _CALLED = re.compile(r"(?i)[ _](?:error|exception|fault)\b")
 _RAISED = re.compile(r"panicked at|TT_FATAL|(?i:fatal error)|[Ee]rror termination|terminate called|Caused by:")
 """What makes the lines below it the text of an error."""
 _GPU = re.compile(r"(?i)(?<![A-Za-z0-9_])(?:device|gpu|cuda|npu|xpu|hpu|rocm|nd)[ :#\[(]{0,2}(\d{1,3})(?![A-Za-z0-9_]|\.\d| ?[KMGT]i?B)")
+_NUMBER_OF_ONE = re.compile(r"(?i)(?<=\bcuda:)\d{1,3}\b|\b0x[0-9a-f]{1,16}\b")
+"""The number of a card and an address count nothing."""
 _LONGEST = 700
 _TORCH = re.compile(r"\b(?:CUDA|HIP|XPU|NPU|MPS backend) $")
 _TEMPLATE = re.compile(r"\{[A-Za-z_][\w.]{0,40}(?:[\[(!}]|:[.<>\d])|%[dszu]\b|%\.\d[fg]|\$\{")
@@ -191,7 +194,7 @@ def _weight(sentence: _Sentence, fields: dict[str, Value], is_end: bool) -> Weig
     is_named = sized or refusal.whose is not None or names_memory(sentence.above + sentence.line, tree) or _is_of_storage(sentence)
     if not is_named or (shown is False and refusal.form in ("over", "short", "fit")):
         return None
-    if not shown and not states(sentence.line, refusal.start, refusal.end, tree):
+    if not shown and not states(_NUMBER_OF_ONE.sub(_masked, sentence.line), refusal.start, refusal.end, tree):
         return None
     if not sentence.is_marked and _is_part_of_a_name(sentence):
         return None
@@ -205,6 +208,10 @@ def _weight(sentence: _Sentence, fields: dict[str, Value], is_end: bool) -> Weig
     if shown or sized or (sentence.is_marked and _is_refusal(sentence)) or is_last:
         return "stated"
     return "named" if is_end and _is_named_at_the_end(sentence) else None
+
+
+def _masked(number: re.Match[str]) -> str:
+    return "x" * len(number[0])
 
 
 def _is_of_storage(sentence: _Sentence) -> bool:
