@@ -59,7 +59,11 @@ def _named_by_warning(events: Sequence[Event], tree: LexiconNode) -> list[Event]
         for event in events
         if event.kind is Kind.OTHER_ERROR and event.place.source == last.place.source and event.place.offset > last.place.offset
     ]
-    if not behind or behind[0].place.offset - end > _SOON or not any(any(tagged(event.text, tree).of(("unnamed-error",))) for event in behind):
+    if (
+        not behind
+        or behind[0].place.offset - end > _SOON
+        or not any(any(tagged(event.text, tree).of(("unnamed-error",))) for event in behind)
+    ):
         return list(events)
     return [replace(event, outcome=Outcome.FAILURE, certainty=Certainty.LIKELY) if event is last else event for event in events]
 

@@ -11,7 +11,6 @@ from msgspec import Struct
 from oomdoctor.knowledge.records.lexicon import LexiconNode
 from oomdoctor.knowledge.word_split import NUMBER, LineWord
 
-
 _COMMON = ("", "error", "failed", "memory", "this", "was")
 """Words of most failures: a line with one may say anything of it."""
 
