@@ -135,7 +135,7 @@ class LiteralCount:
     def accept(self, hits: list[Hit], base: int, mib: int) -> list[Hit]:
         """Return the hits of one MiB that may open a window, with their offsets in the source."""
         counts, mibs, remaining, quotas = self.counts, self._mib, self._left, self._quotas
-        close = mib < _CLOSE or mib >= self._closely_from
+        close, openly_from = mib < _CLOSE or mib >= self._closely_from, self._openly_from
         accepted: list[Hit] = []
         for number, end in hits:
             counts[number] += 1
@@ -145,7 +145,7 @@ class LiteralCount:
             if remaining[number]:
                 remaining[number] -= 1
                 accepted.append((number, base + end))
-            elif self._openly(number, base + end, mib):
+            elif (quotas[number].spread or base + end > openly_from) and self._openly(number, base + end, mib):
                 accepted.append((number, base + end))
             else:
                 self.limited = True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -14,15 +13,11 @@ from oomdoctor.case.incident import Incident
 from oomdoctor.judging.incidents import as_counted, decide_verdict, find_incidents
 from oomdoctor.knowledge.records.lexicon import LexiconNode
 from oomdoctor.parse.reading import SourceEvents
+from oomdoctor.reading.lines import tagged
 from oomdoctor.reading.progress import went_on
 from oomdoctor.reading.survival import ended_well, outlived, was_handled
 
 _PROGRESS_STEPS = 2
-_UNNAMED = (
-    r"API call failed|\b(?:CUDA|HIP|NPU|XPU|driver|internal|unknown|fatal) error\b|INTERNAL ASSERT"
-    r"|terminate called|Segmentation fault|\bAborted\b|core dumped|panicked|^Traceback"
-)
-"""An error that tells where a program broke off and not why."""
 _OTHER = frozenset({Kind.LOOK_ALIKE, Kind.KERNEL_RESOURCE, Kind.CONSEQUENCE})
 _SOON = 2 << 10
 """What a warning names follows it within so many bytes."""
@@ -41,7 +36,7 @@ class Judgement(Struct, frozen=True):
 
 def decide(events: Sequence[Event], reads: Sequence[SourceEvents], tree: LexiconNode) -> Judgement:
     """Return what the messages of one run (`events`, those of `reads`) say about memory, and which failure came first."""
-    judged = as_counted(_named_by_warning(events))
+    judged = as_counted(_named_by_warning(events, tree))
     incidents = find_incidents(judged, LogProgress(judged, reads, tree)) if judged else ()
     decided = decide_verdict(incidents)
     if not any(read.source.size or read.events for read in reads):
@@ -52,7 +47,7 @@ def decide(events: Sequence[Event], reads: Sequence[SourceEvents], tree: Lexicon
     return Judgement(judged, incidents, decided, {} if error is None else {"log.last_error": error})
 
 
-def _named_by_warning(events: Sequence[Event]) -> list[Event]:
+def _named_by_warning(events: Sequence[Event], tree: LexiconNode) -> list[Event]:
     """Return the events; the last warning of a refused allocation is a failure where an error that names nothing soon follows it."""
     warned = [event for event in events if event.kind.is_memory and event.outcome is Outcome.PRESSURE and "requested_bytes" in event.fields]
     if not warned or any(event.is_failure or event.kind in _OTHER for event in events):
@@ -64,7 +59,11 @@ def _named_by_warning(events: Sequence[Event]) -> list[Event]:
         for event in events
         if event.kind is Kind.OTHER_ERROR and event.place.source == last.place.source and event.place.offset > last.place.offset
     ]
-    if not behind or behind[0].place.offset - end > _SOON or not any(re.search(_UNNAMED, event.text) for event in behind):
+    if (
+        not behind
+        or behind[0].place.offset - end > _SOON
+        or not any(any(tagged(event.text, tree).of(("unnamed-error",))) for event in behind)
+    ):
         return list(events)
     return [replace(event, outcome=Outcome.FAILURE, certainty=Certainty.LIKELY) if event is last else event for event in events]
 

@@ -19,6 +19,7 @@ from oomdoctor.parse.families.any_program import reader
 from oomdoctor.parse.families.family import Family
 from oomdoctor.parse.families.registry import load_family
 from oomdoctor.parse.signature import Match, Signature
+from oomdoctor.reading.lexicon import signs_of
 from oomdoctor.reading.mood import is_quoted, says_it_goes_on, states
 
 _LONGEST_TEXT = 1500
@@ -31,6 +32,9 @@ _SURE = (None, Certainty.POSSIBLE, Certainty.LIKELY, Certainty.CERTAIN)
 _LONG_LINE = 1500
 _AROUND, _BEHIND, _CAUGHT_LINES = 300, 1200, 4
 """Where a program says what it does about a failure: so many characters and lines around the message."""
+_OF_A_REPORTER = "reported-"
+_LONGEST_REPORT = 64 << 10
+"""What a person writes about a run stands before the log of it, and no further down."""
 
 
 _OWN_TRACEBACK = re.compile(rb"\[rank(\d{1,5})\]: Traceback \(most recent")
@@ -49,9 +53,9 @@ LAST_WORDS = 8 << 10
 """A failure further from the end is not what a log ends with."""
 _WORDS = "words"
 LAST_SIGNS = (
-    b"rror", b"ERR", b"xception", b"FATAL", b"atal", b"anic", b"CRITICAL", b"ailed", b"ailure", b"bort", b"ault", b"nterrupt", b"E: ", b"Traceback", b"terminate called",
+    b"rror", b"ERR", b"xception", b"FATAL", b"atal", b"anic", b"CRITICAL", b"ailed", b"ailure", b"Fail ", b"bort", b"ault", b"nterrupt", b"E: ", b"Traceback", b"terminate called",
     b"egmentation", b"ut of ", b"UT OF ", b"nough ", b"NOUGH ", b"nsufficient ", b"NSUFFICIENT ", b"o available ", b"not allocate", b"n't allocate", b"to allocate", b"not reserve",
-    b"less than desired", b"OOM", b"bad_alloc", b"OutOf", b"xceed", b"illed", b"KILL", b" full", b"too small", b"TOO SMALL", b"peicher", b"memori", "mémoire".encode(), "памят".encode(), "メモリ".encode(), "記憶".encode(), "메모리".encode(), b"Morto", b"Ucciso", b"ignal", b"137", b"-9", b"kill", "杀".encode(), "信号".encode(), "退出".encode(), "返回".encode(), "終了".encode(), "了".encode(), "不足".encode(), "内存".encode(), "显存".encode(),
+    b"less than desired", b"OOM", b"bad_alloc", b"OutOf", b"xceed", b"illed", b"KILL", b" full", b"too small", b"TOO SMALL", b"peicher", b"o more memory", b"memori", "memória".encode(), "mémoire".encode(), "памят".encode(), "メモリ".encode(), "記憶".encode(), "메모리".encode(), b"Morto", b"Ucciso", b"ignal", b"137", b"-9", b"kill", "杀".encode(), "信号".encode(), "退出".encode(), "返回".encode(), "終了".encode(), "了".encode(), "不足".encode(), "内存".encode(), "显存".encode(),
     "tötet".encode(), b"Terminado", "arrêté".encode(), "Убито".encode(), "Уничтожено".encode(),
 )  # fmt: skip
 """One of these stands in all that ends a log badly; looking for them is a hundred times cheaper than for words."""
@@ -86,7 +90,7 @@ def _literals(pack: Pack) -> Literals:
     )
 
 
-_FEW_JOINTS = 20
+_FEW_JOINTS = 4
 """So many texts with joined lines are read before an index of all literals is worth its making."""
 
 
@@ -144,7 +148,7 @@ class Recogniser:
         messages: dict[tuple[str, int, int], tuple[Match, Flow]] = {}
         for flow in split_flows(window.raw, window.base, rejoin=not window.context):
             seen: dict[tuple[str, int], int] = {}
-            for match in self._matches(flow, window.literals):
+            for match in self._matches(flow, window.literals, window.base):
                 line = flow.line_at(match.start)
                 # Two readings of one text (as it stands, and with cut lines joined) are one message: the same family
                 # or signature, the same line, the same turn on that line.
@@ -184,16 +188,23 @@ class Recogniser:
 
     def _is_caught(self, text: str, match: Match) -> bool:
         """Return whether the words around a message say that the program handled it and went on."""
-        return any(says_it_goes_on(line, self._pack.lexicon) for line in _lines_around(text, match))
+        lines = _lines_around(text, match)
+        return any(self._goes_on.search(line.lower()) and says_it_goes_on(line, self._pack.lexicon) for line in lines)
+
+    @functools.cached_property
+    def _goes_on(self) -> re.Pattern[str]:
+        return signs_of(self._pack.lexicon, ("goes-on", "drops", "no-failure"))
 
     @staticmethod
     def _is_only_text(match: Match, flow: Flow) -> bool:
         """Return whether a message is part of a text: of source code, of a prompt, of what a test printed."""
         return _is_code(flow.text, match.start) or _is_of_a_prompt(flow, match.start) or _is_captured(flow.text, match.start)
 
-    def _matches(self, flow: Flow, literals: Set[int]) -> Iterable[Match]:
+    def _matches(self, flow: Flow, literals: Set[int], base: int) -> Iterable[Match]:
         """Yield the messages of programs, and of sentences of many programs those that no such message explains."""
         candidates = self._candidates(flow, literals)
+        if base > _LONGEST_REPORT:
+            candidates = [signature for signature in candidates if not signature.id.startswith(_OF_A_REPORTER)]
         # In the order of the text: that of literals would change with every rule.
         own = sorted(self._read(flow, [signature for signature in candidates if not signature.general]), key=_place)
         yield from own

@@ -23,10 +23,10 @@ _BEHIND = r"[\w%/]|[.:,]\d|\s?(?:[KMGT]i?B|bytes|seconds|sec|ms|tokens|steps|epo
 """A number with this behind it counts something else."""
 _JOB = (
     r"(?:[^\n]{0,200}(?:it/s|s/it)[^\n\]]{0,80}\])?"
-    r"(?:[^\n]{0,160}?[:：] ?(?:\w{1,12} \d{1,9}|\d{1,9} ?\w{1,12}): {1,4}|\[\d{1,4}\]\s{0,4}[+-]?\s{0,6}|[a-z]{2,5}: |[\w./-]{1,80}\[\d{1,5}\]: )?(?:(?P<pid>\d{1,9}):?\s{1,4}|\*\*)?"
+    r"(?:[^\n]{0,160}?[:：] ?(?:\w{1,12} \d{1,9}|(?:第 )?\d{1,9} ?\w{1,12}) ?[:：] {1,4}|\[\d{1,4}\]\s{0,4}[+-]?\s{0,6}|[a-z]{2,5}: |[\w./-]{1,80}\[\d{1,5}\]: )?(?:(?P<pid>\d{1,9}):?\s{1,4}|\*\*)?"
 )
 """What a shell prints before the word, or the bar of a program that did not end its line."""
-_COMMAND = r"(?:\*\*)?(?:: 9)?(?:\s{2,}\S.*|\s*\([^()\n]{1,80}\))?\s*"
+_COMMAND = r"(?:\*\*|\))?(?:: 9)?(?:\s{2,}\S.*|\s*\([^()\n]{1,80}\))?\s*"
 """What it prints behind the word: on macOS the number of the signal, then the command of the job."""
 _PID = r"(?i)\bpid\b[\s:=#(]{0,3}(\d{1,9})"
 _NEAR = 3

@@ -34,8 +34,6 @@ _LONG = 7
 """A number without a unit is a size beside others that have one if it has so many digits."""
 _REACH, _NEAR = 60, 18
 """So far before a size, and before a number without a unit, a word still says what it is."""
-_OF_ANOTHER_CLAUSE = re.compile(r"\b(?:while|when|during|because|after)\b")
-"""Behind these a number without a unit is anything: a telephone number, a step."""
 
 
 def figures_of(line: str, tree: LexiconNode) -> dict[str, Value]:
@@ -105,8 +103,8 @@ def _last_before(read: TaggedLine, before: Sequence[Tag], start: int, figure: re
     near = [tag for tag in before if start <= read.span(tag)[0] < end]
     if not near:
         return None
-    between = read.text[read.span(near[-1])[1] : end]
-    if figure.re is _BARE and (len(between) > _NEAR or _OF_ANOTHER_CLAUSE.search(between)):
+    at = read.span(near[-1])[1]
+    if figure.re is _BARE and (end - at > _NEAR or any(read.within(("another-clause",), at, end))):
         return None
     return near[-1]
 

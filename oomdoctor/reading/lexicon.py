@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 
@@ -9,6 +10,9 @@ from msgspec import Struct
 
 from oomdoctor.knowledge.records.lexicon import LexiconNode
 from oomdoctor.knowledge.word_split import NUMBER, LineWord
+
+_COMMON = ("", "error", "failed", "memory", "this", "was")
+"""Words of most failures: a line with one may say anything of it."""
 
 
 class Tag(Struct, frozen=True, gc=False):
@@ -40,8 +44,14 @@ def find_tags(tree: LexiconNode, words: Sequence[LineWord]) -> list[Tag]:
     return tags
 
 
+def signs_of(tree: LexiconNode, concepts: Collection[str], others: str = "") -> re.Pattern[str]:
+    """Return what finds a sign of some concepts, or of another pattern, in small letters: a line without one has no word of theirs."""
+    words = sorted(rarest_words(tree, concepts), key=lambda word: (-len(word), word))
+    return re.compile("|".join([*map(re.escape, words), *filter(None, [others])]))
+
+
 def rarest_words(tree: LexiconNode, concepts: Collection[str]) -> set[str]:
-    """Return words of which one stands in every phrase of some concepts: of each phrase the longest."""
+    """Return words of which one stands in every phrase of some concepts: of each phrase the longest that is not in most failures."""
     return {longest for concept, longest in _longest_words(tree, "") if concept in concepts}
 
 
@@ -50,7 +60,11 @@ def _longest_words(node: LexiconNode, longest: str) -> Iterator[tuple[str, str]]
         yield concept, longest
     for branches in (node.words, node.stems):
         for word, following in branches.items():
-            yield from _longest_words(following, word if len(word) > len(longest) and word != NUMBER else longest)
+            yield from _longest_words(following, max(longest, "" if word == NUMBER else word, key=_rarity))
+
+
+def _rarity(word: str) -> tuple[bool, int]:
+    return word not in _COMMON, len(word) if word else -1
 
 
 @lru_cache(maxsize=1 << 13)

@@ -12,6 +12,7 @@ from oomdoctor.knowledge.records.lexicon import LexiconNode
 from oomdoctor.knowledge.word_split import LineWord, split_words
 from oomdoctor.reading.lexicon import Tag, find_tags
 
+_NAMES, _NAMED = "no-memory", ("memory", "out-of-memory")
 _BREAK = r"[.;!?](?=\s|$)|[。；！？\n]"
 
 
@@ -21,9 +22,13 @@ class TaggedLine(Struct, frozen=True):
     text: str
     words: Sequence[LineWord]
     tags: Sequence[Tag]
+    concepts: frozenset[str]
+    """Those of the tags."""
 
     def of(self, concepts: Collection[str]) -> Iterator[Tag]:
         """Yield the tags of some concepts in their order."""
+        if self.concepts.isdisjoint(concepts):
+            return iter(())
         return (tag for tag in self.tags if tag.concept in concepts)
 
     def starting(self, prefix: str) -> Iterator[Tag]:
@@ -48,4 +53,11 @@ class TaggedLine(Struct, frozen=True):
 def tagged(text: str, tree: LexiconNode) -> TaggedLine:
     """Return a line with what its words mean. Several readers ask for the same line one after the other."""
     words = split_words(text)
-    return TaggedLine(text, words, find_tags(tree, words))
+    tags = _without_names(find_tags(tree, words))
+    return TaggedLine(text, words, tags, frozenset(tag.concept for tag in tags))
+
+
+def _without_names(tags: Sequence[Tag]) -> list[Tag]:
+    """Return tags without the words of memory inside the names of things that take none."""
+    names = [tag for tag in tags if tag.concept == _NAMES]
+    return [tag for tag in tags if tag.concept not in _NAMED or not any(name.first <= tag.first < name.end for name in names)]

@@ -24,7 +24,12 @@ _OWNERS: dict[str, Whose] = {
     "device-memory": "device", "host-memory": "host", "shared-memory": "shared", "chip-memory": "chip",
     "device": "device", "library": "device", "host": "host", "weak-host": "host",
 }  # fmt: skip
-_PLACES: Sequence[Collection[str]] = (("device-memory", "device", "library", "host-memory", "host"), ("weak-host",))
+_PLACES: Sequence[Collection[str]] = (
+    ("chip-memory",),
+    ("shared-memory",),
+    ("device-memory", "device", "library", "host-memory", "host"),
+    ("weak-host",),
+)
 """Words for a place; those of a row count where no word of a row above it stands."""
 _BETWEEN = r"[,:|{}\[\]]\s"
 """What parts the word that something lacks from the memory of another clause."""
@@ -32,7 +37,6 @@ _NAMED_ERROR = re.compile(r"(?:Error|Exception): ")
 """What parts the name of an error from its message."""
 _COMPARED = r"\d\s?[KMGT]i?B\)?\s?>\s?(?:[a-z]{1,12}\s){0,3}\d[\d.]*\s?[KMGT]i?B"
 _SIZE = r"(?<![\w.])\d[\d,.]*\s?(?:[KMGT]i?[Bb]|bytes?|[KMGT]\b|字节)|(?<![\w.])\d{8,20}(?![\w.])|0x[0-9a-f]{6,16}"
-_PAST = ("exceeded", "went", "passed", "hit", "breached", "surpassed")
 
 
 class MemoryRefusal(Struct, frozen=True):
@@ -49,15 +53,14 @@ class MemoryRefusal(Struct, frozen=True):
 def find_refusals(text: str, tree: Lexicon) -> Iterator[MemoryRefusal]:
     """Yield what a line says of memory that was refused, for each sentence the first form that fits."""
     line = tagged(text, tree)
-    present = {tag.concept for tag in line.tags}
-    if "other-resource" in present:
+    if "other-resource" in line.concepts:
         return
     last = -1
     compared = re.search(_COMPARED, text)
-    if compared is not None and not present.isdisjoint(MEMORY):
+    if compared is not None and not line.concepts.isdisjoint(MEMORY):
         yield MemoryRefusal("short", *compared.span(), whose_memory(text, tree))
     for form in tree.forms:
-        if not all(map(present.intersection, form.sequence)):
+        if not all(map(line.concepts.intersection, form.sequence)):
             continue
         for chain in _chains(form, line):
             start, end = line.span(chain[0])[0], line.span(chain[-1])[1]
@@ -125,7 +128,7 @@ def _is_of_one(chain: Sequence[Tag], line: TaggedLine, within: tuple[int, int]) 
     if any(line.within(("any-of-them", "would-do"), *within)):
         return False
     start, end = line.span(chain[0])[0], line.span(chain[-1])[1]
-    is_past = any(word.text in _PAST for word in line.words if start <= word.start < end)
+    is_past = any(line.within(("exceeded",), start, end))
     return any(line.within(("stopped",), *within)) or (is_past and any(line.within(("countable",), within[0], start)))
 
 
@@ -135,7 +138,7 @@ def _whose(chain: Sequence[Tag], line: TaggedLine, within: tuple[int, int]) -> W
     of_the_form = list(line.within(MEMORY[1:], start, end))
     if of_the_form:
         return _OWNERS[max(of_the_form, key=lambda tag: tag.end - tag.first).concept]
-    for concepts in (("chip-memory",), ("shared-memory",), *_PLACES):
+    for concepts in _PLACES:
         for part in ((start, end), within, (0, len(line.text))):
             near = sorted(line.within(concepts, *part), key=lambda tag: (abs(line.span(tag)[0] - start), tag.first - tag.end))
             if near:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from oomdoctor.case.event import Value
 from oomdoctor.knowledge.records.lexicon import Lexicon
 from oomdoctor.reading.figures import figures_of, is_shown
-from oomdoctor.reading.lexicon import rarest_words
+from oomdoctor.reading.lexicon import rarest_words, signs_of
 from oomdoctor.reading.lines import tagged
 from oomdoctor.reading.mood import says_it_goes_on, states
 from oomdoctor.reading.refusals import MemoryRefusal, Whose, find_refusals, names_memory, whose_memory
@@ -25,16 +27,14 @@ from oomdoctor.reading.testimony import is_a_persons
 Weight = Literal["stated", "warned", "named"]
 """A failure, pressure, or words that may be one where a log ends with them."""
 
-_OWNERS = ("mem", "ram", "hbm", "alloc", "cache", "heap", "arena", "pool", "buffer", "page", "paging", "swap", "fit", "reserv", "oom", "byte",
-    "ib", "gb", "mb", "内存", "显存", "shm", "resource", "space")  # fmt: skip
-"""One of these stands, in small letters, in every line that states a refusal; looking for them is many times quicker than for words."""
 _REFUSING = ("lack", "lacking", "out-of-memory", "fail", "failed", "exceed", "need")
 """Concepts of which one stands in every refusal but a comparison of sizes."""
 _COMPARED = r"b\)?\s?>"
 _ERROR = re.compile(
     r"(?:^|[\s\[(|:\"'=<.*])(?:ERROR|Error|error|FATAL|Fatal|fatal|CRITICAL|Critical|SEVERE|PANIC|panic(?:ked)?|E\d{3,8}|ERR|\[E\]|E|F\d{3,8})(?=[\s:\])|,\"'>*])"
-    r"|\b[A-Za-z_]\w{0,60}(?:Error|Exception|Fault|Failure)\b(?=[:(\s]|$)|\bException\b|\b[Ff]ailed\b|TT_FATAL|_ASSERT\b|[Aa]ssertion\b|\w_ERROR\s|what\(\):|\bAborted\b|\bterminat(?:ed|ing)\b|\bexiting\b|\bEXITING\b|\b[Cc]heck failed|\b_exception: "
+    r"|\b[A-Za-z_]\w{0,60}(?:Error|Exception|Fault|Failure)\b(?=[:(\s]|$)|\bException\b|\b[Ff]ailed\b|TT_FATAL|_ASSERT\b|[Aa]ssertion\b|\w_ERROR\s|what\(\):|\bAborted\b|\bterminat(?:ed|ing)\b|\bexiting\b|\bEXITING\b|\b[Cc]heck failed|\b_exception: |CCL WARN\s"
 )
+"""What a program calls an error; NCCL has no level above that of a warning."""
 _WARNING = re.compile(r"(?:^|[\s\[(|:\"'=<_])(?:WARN(?:ING)?|[Ww]arn(?:ing)?|W\d{3,8}|\[W\]|\w{2,40}Warning|W)(?=[\s:\])|,\"'>])")
 _REMARK = re.compile(
     r"(?:^|[\s\[(|:\"'=<])(?:INFO|[Ii]nfo|DEBUG|[Dd]ebug|TRACE|NOTE|[Nn]ote|[Tt]ip|[Hh]int|I\d{3,8}|\[I\]|I)(?=[\s:\])|,\"'>])"
@@ -50,16 +50,17 @@ _CALLED = re.compile(r"(?i)[ _](?:error|exception|fault)\b")
 """What calls the words before it an error."""
 _RAISED = re.compile(r"panicked at|TT_FATAL|(?i:fatal error)|[Ee]rror termination|terminate called|Caused by:")
 """What makes the lines below it the text of an error."""
-_ENDS = re.compile(r"(?i)\b(?:abort(?:ed|ing)?|core dumped|traceback|exiting|terminat(?:ed|ing)|giving up|shutting down|stopp(?:ed|ing))\b")
-"""What marks an error behind its sentence, on its line or the next."""
 _GPU = re.compile(r"(?i)(?<![A-Za-z0-9_])(?:device|gpu|cuda|npu|xpu|hpu|rocm|nd)[ :#\[(]{0,2}(\d{1,3})(?![A-Za-z0-9_]|\.\d| ?[KMGT]i?B)")
+_NUMBER_OF_ONE = re.compile(r"(?i)(?<=\bcuda:)\d{1,3}\b|\b0x[0-9a-f]{1,16}\b")
+"""The number of a card and an address count nothing."""
 _LONGEST = 700
 _TORCH = re.compile(r"\b(?:CUDA|HIP|XPU|NPU|MPS backend) $")
 _TEMPLATE = re.compile(r"\{[A-Za-z_][\w.]{0,40}(?:[\[(!}]|:[.<>\d])|%[dszu]\b|%\.\d[fg]|\$\{")
 """A sentence of source code, before its figures are filled in."""
 _FURTHER = 2
 """So many lines below a sentence may hold its figures."""
-_AFTER = 12
+_AFTER, _BEHIND = 12, 4096
+"""Lines below a sentence that may tell what became of it, within so many characters."""
 _OF_A_NAME_BEFORE = re.compile(r"(?:[A-Za-z0-9_]|[^\s(\[\"'`:,][-+.:=_]{1,2})$")
 _OF_A_NAME_BEHIND = re.compile(r"[A-Za-z0-9_]|[-=.:_][A-Za-z0-9]|\"?[}\]]")
 """What makes words a part of a longer name: of an option, a metric, a class."""
@@ -83,6 +84,7 @@ class _Sentence(Struct, frozen=True):
     line: str
     above: str
     after: list[str]
+    tree: Lexicon
 
     @property
     def head(self) -> str:
@@ -103,7 +105,7 @@ class _Sentence(Struct, frozen=True):
             or self._is_reported
             or _CALLED.match(self.line[self.refusal.end :])
             or _RAISED.search(self.above)
-            or any(map(_ENDS.search, (self.line[self.refusal.end :], *self.after[:1])))
+            or any(any(tagged(text, self.tree).of(("breaks-off",))) for text in (self.line[self.refusal.end :], *self.after[:1]))
         )
 
     @property
@@ -130,15 +132,17 @@ class RefusalReader:
 
     def __init__(self, tree: Lexicon) -> None:
         self._tree = tree
-        words = sorted(rarest_words(tree, _REFUSING), key=lambda word: (-len(word), word))
-        self._signs = re.compile("|".join([*map(re.escape, words), _COMPARED]))
+        # Looking for these is many times quicker than for words.
+        self._owners = sorted(rarest_words(tree, ("sign-of-memory",)))
+        self._signs = signs_of(tree, _REFUSING, _COMPARED)
 
     def read(self, text: str, *, is_end: bool = False) -> Iterator[StatedRefusal]:
         """Yield the refusals in a text, at most one for a line. `is_end`: a log ends with the text, so that what is only named counts too."""
         for start, end in self.telling_lines(text):
-            stated = _read(text, start, min(end, start + _LONGEST), self._tree, is_end)
+            end = min(end, start + _LONGEST)
+            stated = _read(text[start:end], _lines_before(text, start), text[end : end + _BEHIND], self._tree, is_end)
             if stated is not None:
-                yield stated
+                yield replace(stated, start=start + stated.start, end=start + stated.end)
 
     def telling_lines(self, text: str) -> list[tuple[int, int]]:
         """Return where the lines begin and end that may state a refusal."""
@@ -146,7 +150,7 @@ class RefusalReader:
         if len(small) != len(text):
             small = text.translate(_SMALL)
         lines: dict[int, int] = {}
-        for owner in _OWNERS:
+        for owner in self._owners:
             at = small.find(owner)
             while at >= 0:
                 start, end = small.rfind("\n", 0, at) + 1, small.find("\n", at)
@@ -156,25 +160,26 @@ class RefusalReader:
         return [(start, end) for start, end in sorted(lines.items()) if self._signs.search(small, start, end)]
 
 
-def _read(text: str, start: int, end: int, tree: Lexicon, is_end: bool) -> StatedRefusal | None:
-    line = text[start:end]
+@lru_cache(maxsize=256)
+def _read(line: str, above: str, behind: str, tree: Lexicon, is_end: bool) -> StatedRefusal | None:
+    """Return what a line between others states. A text is read again where lines of it may have been cut: most of them are the same."""
     refusals = list(find_refusals(line, tree))
     if not refusals or _TEMPLATE.search(line):
         return None
-    above, after = _lines_before(text, start), _lines_after(text, end)
+    after = [text for text in behind.split("\n") if text.strip()][:_AFTER]
+    figures = figures_of(_with_figures(line, behind), tree)
     by_weight: dict[Weight, StatedRefusal] = {}
     for refusal in refusals:
-        sentence = _Sentence(refusal, line, above, after)
+        sentence = _Sentence(refusal, line, above, after, tree)
         if _REMARK.search(sentence.head) or (_is_of_torch(sentence) and not _is_last_word(sentence)):
             continue  # PyTorch's own message has a reader of its own
-        fields = figures_of(_with_figures(text, start, end), tree)
         whose = refusal.whose or whose_memory(above, tree) or "host"
-        weight = _weight(sentence, fields, tree, is_end) if whose != "chip" else None
+        weight = _weight(sentence, figures, is_end) if whose != "chip" else None
         if weight is None or (whose == "shared" and weight != "stated"):
             continue
         device = _GPU.search(line)
-        known = {**fields, "gpu_index": int(device[1])} if device else fields
-        by_weight.setdefault(weight, StatedRefusal(start + refusal.start, start + refusal.end, whose, weight, known))
+        fields = {**figures, "gpu_index": int(device[1])} if device else figures
+        by_weight.setdefault(weight, StatedRefusal(refusal.start, refusal.end, whose, weight, fields))
     return by_weight.get("stated") or by_weight.get("warned") or by_weight.get("named")
 
 
@@ -182,14 +187,14 @@ def _is_of_torch(sentence: _Sentence) -> bool:
     return _BARE_WORDS.match(sentence.phrase) is not None and _TORCH.search(sentence.head) is not None
 
 
-def _weight(sentence: _Sentence, fields: dict[str, Value], tree: Lexicon, is_end: bool) -> Weight | None:
+def _weight(sentence: _Sentence, fields: dict[str, Value], is_end: bool) -> Weight | None:
     """Return how surely a refusal is told of this run: the one table of that. None where it is only mentioned."""
-    refusal, shown = sentence.refusal, is_shown(fields)
+    refusal, tree, shown = sentence.refusal, sentence.tree, is_shown(fields)
     sized = refusal.form in ("lack", "refused") and "requested_bytes" in fields
-    is_named = sized or refusal.whose is not None or names_memory(sentence.above + sentence.line, tree)
+    is_named = sized or refusal.whose is not None or names_memory(sentence.above + sentence.line, tree) or _is_of_storage(sentence)
     if not is_named or (shown is False and refusal.form in ("over", "short", "fit")):
         return None
-    if not shown and not states(sentence.line, refusal.start, refusal.end, tree):
+    if not shown and not states(_NUMBER_OF_ONE.sub(_masked, sentence.line), refusal.start, refusal.end, tree):
         return None
     if not sentence.is_marked and _is_part_of_a_name(sentence):
         return None
@@ -205,6 +210,15 @@ def _weight(sentence: _Sentence, fields: dict[str, Value], tree: Lexicon, is_end
     return "named" if is_end and _is_named_at_the_end(sentence) else None
 
 
+def _masked(number: re.Match[str]) -> str:
+    return "x" * len(number[0])
+
+
+def _is_of_storage(sentence: _Sentence) -> bool:
+    """Return whether something was not allocated that is nothing but memory: a buffer, a tensor."""
+    return any(tagged(sentence.phrase, sentence.tree).of(("allocate",))) and any(tagged(sentence.line, sentence.tree).of(("stored",)))
+
+
 def _is_named_at_the_end(sentence: _Sentence) -> bool:
     """Return whether a log may end with what a line names: words of a sentence, and no part of a name or of an option."""
     if sentence.refusal.form not in ("lack", "refused") or len(sentence.after) >= _FEW or _QUESTION.search(sentence.line):
@@ -217,7 +231,8 @@ def _is_part_of_a_name(sentence: _Sentence) -> bool:
     behind = sentence.line[sentence.refusal.end :]
     if re.match(r"(?:Error|Exception)\s{0,4}(?::|$)", behind) or (re.match(r"\s{0,4}(?::|$)", behind) and _OF_A_CODE.search(sentence.head)):
         return False
-    return _OF_A_NAME_BEFORE.search(sentence.head) is not None or _OF_A_NAME_BEHIND.match(behind) is not None
+    is_one_word = re.search(r"\s", sentence.phrase) is None
+    return (is_one_word and _OF_A_NAME_BEFORE.search(sentence.head) is not None) or _OF_A_NAME_BEHIND.match(behind) is not None
 
 
 def _is_refusal(sentence: _Sentence) -> bool:
@@ -234,18 +249,10 @@ def _is_last_word(sentence: _Sentence) -> bool:
     return sentence.refusal.form in ("lack", "refused") and bool(_LAST_WORD.match(sentence.head) and _REST.match(behind))
 
 
-def _with_figures(text: str, start: int, end: int) -> str:
+def _with_figures(line: str, behind: str) -> str:
     """Return a sentence with the lines below it that go on with its figures."""
-    for _ in range(_FURTHER):
-        if not re.match(r"\n[ \t]{0,8}[-(]\s{0,2}\S", text[end : end + 12]):
-            break
-        after = text.find("\n", end + 1)
-        end = len(text) if after < 0 else after
-    return text[start : min(end, start + 2 * _LONGEST)]
-
-
-def _lines_after(text: str, end: int) -> list[str]:
-    return [line for line in text[end : end + 4096].split("\n") if line.strip()][:_AFTER]
+    further = re.match(rf"(?:\n[ \t]{{0,8}}[-(]\s{{0,2}}\S[^\n]*){{0,{_FURTHER}}}", behind)
+    return (line + (further[0] if further else ""))[: 2 * _LONGEST]
 
 
 def _lines_before(text: str, start: int) -> str:
