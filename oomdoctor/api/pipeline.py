@@ -35,7 +35,7 @@ from oomdoctor.findings.host_memory import host_memory
 from oomdoctor.findings.ledger import ledger
 from oomdoctor.findings.measured import with_measured
 from oomdoctor.findings.open_cause import open_cause
-from oomdoctor.findings.platform import is_in_python, platform
+from oomdoctor.findings.platform import card, is_in_python, is_native, platform
 from oomdoctor.findings.server_ledger import first_card, ledger_of, server_ledgers
 from oomdoctor.findings.serving_share import default_share, serving_share
 from oomdoctor.findings.surroundings import FailureText, failure_text, surroundings
@@ -174,12 +174,16 @@ def _diagnosis(
     text = _failure_text(failures, by_source)
     if text is not None:
         all_facts["incident.platform"] = platform(text.near)
-        all_facts["incident.in_python"] = is_in_python((text.message, *text.frames, *text.near))
+        lines = (text.message, *text.frames, *text.near)
+        all_facts["incident.card"] = card(lines)
+        all_facts["incident.in_python"] = is_in_python(lines)
+        all_facts["incident.native"] = is_native(lines)
     known = KnownFacts(
         all_facts, _samples(events), _programs(recogniser, pack), tuple(failure.root for failure in failures[:1]), pack.topics
     )
     seen = evidence_seen(pack, known) if failures else {}
-    request = None if text is None else failing_request(pack, known, failures[0], text, settings)
+    asked = text if failures and failures[0].kind.is_memory else None
+    request = None if asked is None else failing_request(pack, known, failures[0], asked, settings)
     explained = findings(pack, known, seen)
     advised = with_advice(explained, pack, known, settings, request)
     for comparison in (expected, server):
@@ -438,8 +442,8 @@ def _with_surroundings(incident: Incident, by_source: Mapping[str, SourceEvents]
 
 
 def _failure_text(failures: Sequence[Incident], by_source: Mapping[str, SourceEvents]) -> FailureText | None:
-    """Return what stands around the first failure of memory."""
-    if not failures or not failures[0].kind.is_memory:
+    """Return what stands around the first failure."""
+    if not failures:
         return None
     root = failures[0].root
     before, after = (b"", b"") if root.place.is_whole else around(by_source[root.place.source], root.place.offset)
