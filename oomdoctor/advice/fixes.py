@@ -217,11 +217,13 @@ def _is_of_other_programs(pack: Pack, fix: FixRecord, known: KnownFacts) -> bool
         return False
     running = framework(known, pack.frameworks)
     if running is None:
-        return known.facts.get("incident.in_python") is False and not typed_lines(pack, fix, known)
+        shrinks_the_input = fix.harm == "quality" and fix.frees is not None and fix.frees.terms == ["activations"]
+        return known.facts.get("incident.in_python") is False and not shrinks_the_input and not typed_lines(pack, fix, known)
     record = records.get(running)
     marks = None if record is None else record.in_logs
     is_server = marks is not None and marks.purpose == "inference" and not records[running].in_code
-    return is_server and not typed_lines(pack, fix, known)
+    is_about_the_model = fix.frees is not None and "weights" in fix.frees.terms
+    return is_server and not is_about_the_model and not typed_lines(pack, fix, known)
 
 
 def _said_once(fixes: Iterable[Fix]) -> Iterator[Fix]:

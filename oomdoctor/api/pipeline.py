@@ -41,7 +41,7 @@ from oomdoctor.findings.serving_share import default_share, serving_share
 from oomdoctor.findings.surroundings import FailureText, failure_text, surroundings
 from oomdoctor.findings.tensor_match import request_reading
 from oomdoctor.findings.weight_matrix import weight_matrix
-from oomdoctor.findings.workload import inference_facts, quantised, works_on
+from oomdoctor.findings.workload import PICTURES, is_running, makes_pictures, inference_facts, quantised, works_on
 from oomdoctor.ingest.clean import clean_lines
 from oomdoctor.ingest.sources import MissingSource
 from oomdoctor.judging.verdict import decide, verdict_of_a_part, verdict_of_told
@@ -178,6 +178,8 @@ def _diagnosis(
         all_facts["incident.card"] = card(lines)
         all_facts["incident.in_python"] = is_in_python(lines)
         all_facts["incident.native"] = is_native(lines)
+        if not is_running(all_facts) and makes_pictures(lines, values):
+            all_facts.update({"incident.inference": PICTURES, "incident.works_on": "pictures"})
     known = KnownFacts(
         all_facts, _samples(events), _programs(recogniser, pack), tuple(failure.root for failure in failures[:1]), pack.topics
     )

@@ -16,7 +16,7 @@ _SIGNS = (
 
 
 _PYTHON = re.compile(
-    r"\.py\b|\b(?:python[\d.]*|(?:py)?torch|transformers|CUDA out of memory\. Tried)\b|\bTORCH_|\bTraceback \(most recent"
+    r"\.py\b|\b(?:python[\d.]*|(?:py)?torch|transformers|diffusers|deepspeed|site-packages|conda|checkpoint shards|CUDA out of memory\. Tried)\b|\bTORCH_|\bTraceback \(most recent"
     r"|\b(?:Assertion|Attribute|FileNotFound|Import|Memory|ModuleNotFound|NotImplemented|OS|Runtime|Type|Value)Error: ",
     re.IGNORECASE,
 )
@@ -24,11 +24,12 @@ _NATIVE = re.compile(
     r"\bggml|\bllama[-_.](?:cpp|server|cli|box|bench)|\bwhisper\.cpp|\.(?:cu|cpp|cc|c|rs|go|swift)(?::\d|[,(]? line \d)|\bgoroutine \d"
 )
 _CARDS = (
-    ("blackwell", r"\bsm_1[0-2]\d|(?<!\d)50[5-9]0(?:\s?(?:Ti|D))?(?!\d)|\bRTX PRO [2-6]000 Black|\bB[23]00\b"),
-    ("volta", r"\bsm_70\b|\bV100|\bTITAN V\b"),
-    ("pascal", r"\bsm_6[0-2]\b|\bGTX 10[5-8]0|\bTesla P(?:4|40|100)\b|\bP(?:40|100)-"),
     ("amd-apu", r"\bgfx115[0-3]\b|\bRadeon 8\d{2}0S\b|\bStrix Halo\b|\bRyzen AI Max|\bGTT memory\b"),
     ("spark", r"\bGB10\b|\bDGX Spark\b"),
+    ("blackwell", r"\bsm_1(?:0[013]|10|2[01])|(?<!\d)50[5-9]0(?:\s?(?:Ti|D))?(?!\d)|\bRTX PRO [2-6]000 Black|\bB[23]00\b"),
+    ("turing", r"\bsm_75\b|\bT4\b|\bRTX 20[6-8]0"),
+    ("volta", r"\bsm_70\b|\bV100|\bTITAN V\b"),
+    ("pascal", r"\bsm_6[0-2]\b|\bGTX 10[5-8]0|\bTesla P(?:4|40|100)\b|\bP(?:40|100)-"),
 )
 """Cards for which steps differ, as people and programs name them; the first that is seen counts."""
 

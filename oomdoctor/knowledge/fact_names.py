@@ -27,7 +27,7 @@ _NUMBERED = re.compile(r"\.gpu\.\d{1,3}\.")
 _GROUP = re.compile(r"\(\?P<(\w+)>")
 
 DERIVED: Final = frozenset({
-    "allocated_share", "beyond_card_bytes", "cache_covers_request", "card_is_whole", "equal_neighbours",
+    "above_share", "allocated_share", "beyond_card_bytes", "cache_covers_request", "card_is_whole", "equal_neighbours",
     "first_rank_over_others", "fitting_cache_bytes",
     "fitting_layers", "fitting_length", "free_and_neither_cover_request", "free_and_unallocated_cover_request",
     "free_covers_request", "free_share", "higher_share", "host_limit_bytes", "host_used_bytes", "kv_needed_times",
@@ -112,7 +112,7 @@ PHASES: Final = frozenset({
     "backward", "checkpoint-save", "data-loading", "evaluation", "forward", "generation", "model-load", "optimizer-step",
 })  # fmt: skip
 """The values of `incident.phase`: parse/traceback.py."""
-CARDS_SEEN: Final = frozenset({"amd-apu", "blackwell", "pascal", "spark", "volta"})
+CARDS_SEEN: Final = frozenset({"amd-apu", "blackwell", "pascal", "spark", "turing", "volta"})
 """The values of `incident.card`: findings/platform.py."""
 PLATFORMS: Final = frozenset({"container", "kubernetes", "macos", "managed-job", "windows"})
 """The values of `incident.platform`: findings/platform.py."""
