@@ -41,7 +41,7 @@ from oomdoctor.findings.serving_share import default_share, serving_share
 from oomdoctor.findings.surroundings import FailureText, failure_text, surroundings
 from oomdoctor.findings.tensor_match import request_reading
 from oomdoctor.findings.weight_matrix import weight_matrix
-from oomdoctor.findings.workload import PICTURES, is_running, makes_pictures, inference_facts, quantised, works_on
+from oomdoctor.findings.workload import PICTURES, inference_facts, is_running, makes_pictures, quantised, works_on
 from oomdoctor.ingest.clean import clean_lines
 from oomdoctor.ingest.sources import MissingSource
 from oomdoctor.judging.verdict import decide, verdict_of_a_part, verdict_of_told
@@ -184,8 +184,8 @@ def _diagnosis(
         all_facts, _samples(events), _programs(recogniser, pack), tuple(failure.root for failure in failures[:1]), pack.topics
     )
     seen = evidence_seen(pack, known) if failures else {}
-    asked = text if failures and failures[0].kind.is_memory else None
-    request = None if asked is None else failing_request(pack, known, failures[0], asked, settings)
+    around_request = text if failures and failures[0].kind.is_memory else None
+    request = None if around_request is None else failing_request(pack, known, failures[0], around_request, settings)
     explained = findings(pack, known, seen)
     advised = with_advice(explained, pack, known, settings, request)
     for comparison in (expected, server):

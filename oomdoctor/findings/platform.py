@@ -16,7 +16,8 @@ _SIGNS = (
 
 
 _PYTHON = re.compile(
-    r"\.py\b|\b(?:python[\d.]*|(?:py)?torch|transformers|diffusers|deepspeed|site-packages|conda|checkpoint shards|CUDA out of memory\. Tried)\b|\bTORCH_|\bTraceback \(most recent"
+    r"\.py\b|\b(?:python[\d.]*|(?:py)?torch|transformers|diffusers|deepspeed|site-packages|conda|checkpoint shards)\b"
+    r"|\bCUDA out of memory\. Tried\b|\bTORCH_|\bTraceback \(most recent"
     r"|\b(?:Assertion|Attribute|FileNotFound|Import|Memory|ModuleNotFound|NotImplemented|OS|Runtime|Type|Value)Error: ",
     re.IGNORECASE,
 )

@@ -40,8 +40,8 @@ DERIVED: Final = frozenset({
 """findings/derived.py, fitting.py, failure_step.py, tensor_match.py, weight_matrix.py, host_memory.py, serving_share.py, facts.py: what
 follows from messages."""
 INCIDENT: Final = frozenset({
-    "card", "certainty", "computes", "count", "frame", "in_python", "inference", "kind", "native", "phase", "platform", "program", "quantised", "ranks",
-    "signature", "survived", "works_on",
+    "card", "certainty", "computes", "count", "frame", "in_python", "inference", "kind", "native", "phase", "platform",
+    "program", "quantised", "ranks", "signature", "survived", "works_on",
 })  # fmt: skip
 """findings/facts.py, workload.py, platform.py and api/: the first failure."""
 VERDICT: Final = frozenset({"kind", "memory_failure"})
