@@ -192,6 +192,8 @@ def advice(
         if request is not None and name in request.knobs:
             rows = rows_that_change(rows, request.request)
             values = fitted_values(rows, request.request, known.facts, is_alone=request.is_alone)
+        if not rows and _is_of_other_programs(pack, fix, known):
+            continue
         changes = setting_changes(rows, known.facts, config, {setting: fitted.value for setting, fitted in values.items()})
         counting = [change for change in changes if change.counts]
         if counting and all(change.in_force for change in counting):
@@ -202,6 +204,26 @@ def advice(
     ranked.sort(key=lambda entry: entry.behind)
     not_this = tuple(_not_this(pack.wrong_advice(problem.id), known))
     return Advice(tuple(_said_once(entry.fix for entry in ranked)), tuple(dict.fromkeys(already)), not_this)
+
+
+def _is_of_other_programs(pack: Pack, fix: FixRecord, known: KnownFacts) -> bool:
+    """Return whether a fix is written in keys of programs alone, and none of them can be the one that runs.
+
+    A server has what it has keys for. Where nobody knows the program and nothing of Python is seen, the keys of trainers are those of
+    another world.
+    """
+    records = {record.framework: record for record in pack.frameworks}
+    if fix.command or not any(row.framework in records and records[row.framework].in_logs is not None for row in fix.settings):
+        return False
+    running = framework(known, pack.frameworks)
+    if running is None:
+        shrinks_the_input = fix.harm == "quality" and fix.frees is not None and fix.frees.terms == ["activations"]
+        return known.facts.get("incident.in_python") is False and not shrinks_the_input and not typed_lines(pack, fix, known)
+    record = records.get(running)
+    marks = None if record is None else record.in_logs
+    is_server = marks is not None and marks.purpose == "inference" and not records[running].in_code
+    is_about_the_model = fix.frees is not None and "weights" in fix.frees.terms
+    return is_server and not is_about_the_model and not typed_lines(pack, fix, known)
 
 
 def _said_once(fixes: Iterable[Fix]) -> Iterator[Fix]:

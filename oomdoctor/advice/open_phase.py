@@ -25,13 +25,12 @@ _STEPS = 2
 def open_phase(findings: Sequence[Finding], pack: Pack, known: KnownFacts, training: RunConfig | None = None) -> OpenPhase | None:
     """Return when the run can have died; None where something tells it, or where something else is in the way of the run."""
     problem = pack.problem(findings[0].id) if findings else None
-    if (
-        problem is None
-        or findings[0].confidence is not Certainty.POSSIBLE
-        or any(_in_the_way(finding, pack) for finding in findings[:_READINGS])
-    ):
+    if problem is None or findings[0].confidence is not Certainty.POSSIBLE:
         return None
     possible = [record for record in pack.records(FAILURE_PHASES) if evaluate(record.when, known).truth]
+    own = {cause for record in possible for cause in record.of}
+    if any(_in_the_way(finding, pack) for finding in findings[:_READINGS] if finding.cause not in own):
+        return None
     possible.sort(key=lambda record: not (record.likelier is not None and evaluate(record.likelier.when, known).truth))
     phases = [
         FailurePhase(id=record.id, says=record.says, fixes=fixes)

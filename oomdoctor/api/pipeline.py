@@ -35,13 +35,13 @@ from oomdoctor.findings.host_memory import host_memory
 from oomdoctor.findings.ledger import ledger
 from oomdoctor.findings.measured import with_measured
 from oomdoctor.findings.open_cause import open_cause
-from oomdoctor.findings.platform import is_in_python, platform
+from oomdoctor.findings.platform import card, is_in_python, is_native, platform
 from oomdoctor.findings.server_ledger import first_card, ledger_of, server_ledgers
 from oomdoctor.findings.serving_share import default_share, serving_share
 from oomdoctor.findings.surroundings import FailureText, failure_text, surroundings
 from oomdoctor.findings.tensor_match import request_reading
 from oomdoctor.findings.weight_matrix import weight_matrix
-from oomdoctor.findings.workload import inference_facts, quantised, works_on
+from oomdoctor.findings.workload import PICTURES, inference_facts, is_running, makes_pictures, quantised, works_on
 from oomdoctor.ingest.clean import clean_lines
 from oomdoctor.ingest.sources import MissingSource
 from oomdoctor.judging.verdict import decide, verdict_of_a_part, verdict_of_told
@@ -174,12 +174,18 @@ def _diagnosis(
     text = _failure_text(failures, by_source)
     if text is not None:
         all_facts["incident.platform"] = platform(text.near)
-        all_facts["incident.in_python"] = is_in_python((text.message, *text.frames, *text.near))
+        lines = (text.message, *text.frames, *text.near)
+        all_facts["incident.card"] = card(lines)
+        all_facts["incident.in_python"] = is_in_python(lines)
+        all_facts["incident.native"] = is_native(lines)
+        if not is_running(all_facts) and makes_pictures(lines, values):
+            all_facts.update({"incident.inference": PICTURES, "incident.works_on": "pictures"})
     known = KnownFacts(
         all_facts, _samples(events), _programs(recogniser, pack), tuple(failure.root for failure in failures[:1]), pack.topics
     )
     seen = evidence_seen(pack, known) if failures else {}
-    request = None if text is None else failing_request(pack, known, failures[0], text, settings)
+    around_request = text if failures and failures[0].kind.is_memory else None
+    request = None if around_request is None else failing_request(pack, known, failures[0], around_request, settings)
     explained = findings(pack, known, seen)
     advised = with_advice(explained, pack, known, settings, request)
     for comparison in (expected, server):
@@ -438,8 +444,8 @@ def _with_surroundings(incident: Incident, by_source: Mapping[str, SourceEvents]
 
 
 def _failure_text(failures: Sequence[Incident], by_source: Mapping[str, SourceEvents]) -> FailureText | None:
-    """Return what stands around the first failure of memory."""
-    if not failures or not failures[0].kind.is_memory:
+    """Return what stands around the first failure."""
+    if not failures:
         return None
     root = failures[0].root
     before, after = (b"", b"") if root.place.is_whole else around(by_source[root.place.source], root.place.offset)

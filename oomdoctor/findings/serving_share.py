@@ -28,6 +28,8 @@ _CACHE = 0.05
 """The part of the card that a cache needs beside the weights to serve at all."""
 _RISE = 0.04
 """How far a share is raised where no figure says how far."""
+_BEYOND = 0.15
+"""So far above its share a server holds what the share does not bound: its weights, or one pass through them."""
 _USUAL = 0.9
 """What servers take by default, or nearly: less is somebody's own choice."""
 _HIGHEST = 0.95
@@ -35,7 +37,10 @@ _HIGHEST = 0.95
 
 
 def serving_share(facts: Mapping[str, Fact], default: float | None) -> dict[str, Fact]:
-    """Return `derived.lower_share` and `derived.higher_share`, as far as figures tell them; `default` is the program's own share."""
+    """Return `derived.lower_share`, `derived.higher_share` and whether the process is `derived.above_share`, as far as figures tell them.
+
+    `default` is the program's own share.
+    """
     share = next((value for name in _IN_FORCE if (value := _number(facts.get(name))) is not None), default)
     total = _number(facts.get("event.total_bytes")) or _number(facts.get("log.total_bytes"))
     weights = _number(facts.get("log.weights_bytes"))
@@ -44,6 +49,9 @@ def serving_share(facts: Mapping[str, Fact], default: float | None) -> dict[str,
     least = weights / total + _CACHE if weights and total else _CACHE
     lower, higher = max(_lower(facts, share, total), -_down(-least)), _higher(facts, share, total, weights)
     out: dict[str, Fact] = {"derived.share": share}
+    held = _number(facts.get("event.allocated_bytes"))
+    if held is not None and total and held / total > share + _BEYOND:
+        out["derived.above_share"] = True
     if lower < share:
         out["derived.lower_share"] = lower
     suggested = _number(facts.get("log.suggested_share"))

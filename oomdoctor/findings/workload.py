@@ -10,6 +10,8 @@ from oomdoctor.case.incident import Incident
 from oomdoctor.findings.conditions import Fact
 from oomdoctor.knowledge.records.framework import FrameworkCore
 
+PICTURES = "pictures"
+"""`incident.inference` of a program that makes pictures, and of which nothing else is known."""
 _OF_TRAINING = ("backward", "optimizer-step", "evaluation", "checkpoint-save")
 """Phases that only training runs have."""
 _TRAINING_SETTINGS = frozenset(
@@ -21,6 +23,11 @@ _TRAINING_SETTINGS = frozenset(
 )  # fmt: skip
 """Settings that a program which only answers does not have."""
 _MODELS = ("training.model", "log.model_name_or_path", "log.model", "log.base_model")
+_PICTURES = re.compile(
+    r"(?i)\b(?:text2(?:video|image)|[ti]2v(?:id)?\b|wan2|hunyuan(?:3d|video)|trellis|flux|sdxl|stable.?diffusion|z-?image|qwen-?image|cogvideo"
+    r"|ltx-?(?:video|2)|vae\b|upscal|denois|ksampler|num_inference_steps|text_encoder)"
+)
+_TRAINS = re.compile(r"(?i)train|lora|\bepoch|\bloss\b|optimizer|backward|finetun|dataset")
 _QUANTISED = (
     r"(?i)[-_./ ](?:awq|gptq|exl[23]|bnb-?4bit|4bit|int4|nf4|mxfp4|nvfp4|fp8|w4a16|w8a8|"
     r"i?q[2-8]_(?:[01k]|k_[sml]|xx?s|nl|m)(?:_\w{1,3})?)(?![a-z])"
@@ -55,6 +62,19 @@ def inference_facts(
         serving = {record.framework for record in frameworks if record.in_logs is not None and record.in_logs.purpose == "inference"}
         named = next((name for name in (known.get("training.framework"), known.get("log.framework")) if name in serving), None)
     return {} if named is None else {"incident.inference": str(named)}
+
+
+def is_running(facts: Mapping[str, Fact]) -> bool:
+    """Return whether it is known what program runs, or at what it was."""
+    names = ("incident.inference", "incident.works_on", "training.framework", "log.framework", "derived.step")
+    return any(facts.get(name) is not None for name in names)
+
+
+def makes_pictures(texts: Iterable[str], known: Mapping[str, Fact]) -> bool:
+    """Return whether lines around a failure speak of pictures that are made, none of training, and no setting or step is of it."""
+    lines = list(texts)
+    trains = _trains(known) or any(_TRAINS.search(line) for line in lines)
+    return not trains and any(_PICTURES.search(line) for line in lines)
 
 
 def works_on(known: Mapping[str, Fact], frameworks: Sequence[FrameworkCore]) -> dict[str, Fact]:

@@ -27,7 +27,7 @@ _NUMBERED = re.compile(r"\.gpu\.\d{1,3}\.")
 _GROUP = re.compile(r"\(\?P<(\w+)>")
 
 DERIVED: Final = frozenset({
-    "allocated_share", "beyond_card_bytes", "cache_covers_request", "card_is_whole", "equal_neighbours",
+    "above_share", "allocated_share", "beyond_card_bytes", "cache_covers_request", "card_is_whole", "equal_neighbours",
     "first_rank_over_others", "fitting_cache_bytes",
     "fitting_layers", "fitting_length", "free_and_neither_cover_request", "free_and_unallocated_cover_request",
     "free_covers_request", "free_share", "higher_share", "host_limit_bytes", "host_used_bytes", "kv_needed_times",
@@ -40,8 +40,8 @@ DERIVED: Final = frozenset({
 """findings/derived.py, fitting.py, failure_step.py, tensor_match.py, weight_matrix.py, host_memory.py, serving_share.py, facts.py: what
 follows from messages."""
 INCIDENT: Final = frozenset({
-    "certainty", "computes", "count", "frame", "in_python", "inference", "kind", "phase", "platform", "program", "quantised", "ranks",
-    "signature", "survived", "works_on",
+    "card", "certainty", "computes", "count", "frame", "in_python", "inference", "kind", "native", "phase", "platform",
+    "program", "quantised", "ranks", "signature", "survived", "works_on",
 })  # fmt: skip
 """findings/facts.py, workload.py, platform.py and api/: the first failure."""
 VERDICT: Final = frozenset({"kind", "memory_failure"})
@@ -112,6 +112,8 @@ PHASES: Final = frozenset({
     "backward", "checkpoint-save", "data-loading", "evaluation", "forward", "generation", "model-load", "optimizer-step",
 })  # fmt: skip
 """The values of `incident.phase`: parse/traceback.py."""
+CARDS_SEEN: Final = frozenset({"amd-apu", "blackwell", "pascal", "spark", "turing", "volta"})
+"""The values of `incident.card`: findings/platform.py."""
 PLATFORMS: Final = frozenset({"container", "kubernetes", "macos", "managed-job", "windows"})
 """The values of `incident.platform`: findings/platform.py."""
 REQUEST_KINDS: Final = frozenset({"hidden", "logits", "parameters"})
@@ -195,6 +197,7 @@ def fact_names(rules: RuleSet) -> FactNames:
             "incident.program": frozenset(loaded.program for loaded in rules.signatures),
             "incident.computes": frozenset(record.id for record in rules.computations),
             "incident.phase": PHASES,
+            "incident.card": CARDS_SEEN,
             "incident.platform": PLATFORMS,
             "derived.request_kind": REQUEST_KINDS,
             "snapshot.why": REFUSED,

@@ -24,6 +24,8 @@ class PhaseRecord(Record, frozen=True, kw_only=True):
     """When it was, as a condition that a step follows."""
     when: Condition
     """It comes into question in runs of which this is true."""
+    of: list[str] = []
+    """Causes that are no other reading than this one: a server's own share is in its own way."""
     likelier: LikelierRecord | None = None
     """Where it holds the time stands before the others."""
     assumes: dict[str, Plain] = {}

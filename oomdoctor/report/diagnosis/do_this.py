@@ -27,6 +27,8 @@ from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_size
 
 _BRIEF = 3
+_OTHER = 2
+"""Steps against what is no failure of memory."""
 _SETTINGS = 3
 HOW = 200
 """Characters of how a step is done that a screen has room for."""
@@ -40,7 +42,7 @@ _PASTED = ("", "-", "<text>")
 
 
 def do_this(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
-    """Yield what to do. What is no failure of memory has one remedy, and the others are folded."""
+    """Yield what to do. What is no failure of memory has its remedy and the test that tells whether it is that."""
     if diagnosis.open_phase is not None:
         yield Heading(_heading(diagnosis, (), wording))
         yield BriefSteps(tuple(_by_phase(diagnosis.open_phase, wording)))
@@ -49,7 +51,7 @@ def do_this(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     is_unknown = is_told_by_message(diagnosis) and diagnosis.case.verdict.kind is Kind.LOOK_ALIKE
     fixes, settling = [] if is_unknown else ladder(unique_fixes(diagnosis.findings)), _settling(diagnosis, wording)
     fixes = [fix for fix in fixes if not (fix.command and settling and _is_asked(fix.command, settling[0]))]
-    most = 1 if is_other_failure(diagnosis) else _BRIEF - len(settling)
+    most = _OTHER - len(settling) if is_other_failure(diagnosis) else _BRIEF - len(settling)
     steps = (*(_brief(fix, diagnosis, wording, is_first=number == 0) for number, fix in enumerate(fixes[:most])), *settling)
     if steps:
         yield Heading(_heading(diagnosis, steps, wording))

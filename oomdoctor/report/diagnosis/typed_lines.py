@@ -8,6 +8,7 @@ from oomdoctor.case.diagnosis import FailurePhase, Fix, OpenPhase, TypedLine
 from oomdoctor.report.diagnosis.steps import setting_as_typed
 from oomdoctor.report.document import Span, Style
 from oomdoctor.report.wording import labels
+from oomdoctor.report.wording.phrases import bare, lower_first
 from oomdoctor.report.wording.wording import Wording
 
 
@@ -46,5 +47,7 @@ def _forms(fix: Fix, wording: Wording) -> tuple[Span, ...]:
 
 def _first_form(fix: Fix, wording: Wording) -> tuple[Span, ...]:
     if fix.settings:
-        return (Span(setting_as_typed(fix.settings[0]), Style.CODE),)
+        # A key without a value does not say whether to raise or to lower it.
+        about = "" if fix.settings[0].to else wording.aside(lower_first(bare(wording.say(fix.title))))
+        return (Span(setting_as_typed(fix.settings[0]), Style.CODE), *([Span(about)] if about else []))
     return typed_spans(fix.typed[:1], wording) if fix.typed else (Span(fix.command or "", Style.CODE),)
