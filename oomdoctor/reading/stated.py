@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Literal
 
 from msgspec import Struct
@@ -125,13 +126,19 @@ class StatedRefusal(Struct, frozen=True):
     fields: dict[str, Value]
 
 
+@lru_cache(maxsize=2)
+def _signs(tree: Lexicon) -> re.Pattern[str]:
+    """Return what stands in every line that states a refusal. The same lexicon is read with for every log."""
+    words = sorted(rarest_words(tree, _REFUSING), key=lambda word: (-len(word), word))
+    return re.compile("|".join([*map(re.escape, words), _COMPARED]))
+
+
 class RefusalReader:
     """Reads refusals by the words of one lexicon."""
 
     def __init__(self, tree: Lexicon) -> None:
         self._tree = tree
-        words = sorted(rarest_words(tree, _REFUSING), key=lambda word: (-len(word), word))
-        self._signs = re.compile("|".join([*map(re.escape, words), _COMPARED]))
+        self._signs = _signs(tree)
 
     def read(self, text: str, *, is_end: bool = False) -> Iterator[StatedRefusal]:
         """Yield the refusals in a text, at most one for a line. `is_end`: a log ends with the text, so that what is only named counts too."""

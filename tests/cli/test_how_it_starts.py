@@ -38,16 +38,22 @@ def test_ctrl_c_ends_a_start_without_a_traceback(words: tuple[str, ...], module:
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Empty before the first start."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.mark.parametrize("words", [
     pytest.param(("diagnose", "train.log", "--env", "none"), id="a diagnosis"),
     pytest.param(("triage", "logs", "train.log", "--store", "store"), id="a triage"),
     pytest.param(("estimate", "--model", "Qwen2.5-7B", "--gpu", "24GB"), id="an estimate"),
     pytest.param(("run", "--quiet", "--", "false"), id="a run"),
 ])  # fmt: skip
-def test_a_text_is_never_compared_with_bytes(words: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_text_is_never_compared_with_bytes(words: tuple[str, ...], cache: Path, tmp_path: Path) -> None:
     """With the cache of an earlier start, too."""
     (tmp_path / "train.log").write_text(LOG)
-    environ = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path / "cache"), "XDG_STATE_HOME": str(tmp_path)}
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(cache), "XDG_STATE_HOME": str(tmp_path)}
     for _ in range(2):
         strict = [sys.executable, "-bb", "-m", "oomdoctor", *words]
         done = subprocess.run(strict, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=120, check=False)
