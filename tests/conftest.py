@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import re
 import signal
@@ -19,6 +20,8 @@ _TORCH = re.compile(r"^(?P<inside>[ ]*)[^\n]*importorskip\(\"(?:torch|transforme
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # As the program itself does: the suite makes millions of objects, of which hardly any is circular garbage.
+    gc.set_threshold(200_000)
     # A shell without job control lets what it starts in the background ignore these: what the tests start would inherit it.
     # `nohup` does the same with SIGHUP.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
