@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import re
 import signal
@@ -19,12 +20,23 @@ _TORCH = re.compile(r"^(?P<inside>[ ]*)[^\n]*importorskip\(\"(?:torch|transforme
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # As the program itself does: the suite makes millions of objects, of which hardly any is circular garbage.
+    gc.set_threshold(200_000)
     # A shell without job control lets what it starts in the background ignore these: what the tests start would inherit it.
+    # `nohup` does the same with SIGHUP.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if hasattr(signal, "SIGQUIT") and signal.getsignal(signal.SIGQUIT) is signal.SIG_IGN:
-        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    for name in ("SIGQUIT", "SIGHUP"):
+        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is signal.SIG_IGN:
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
     config.addinivalue_line("markers", "torch: asks torch or a library on top of it, as its `importorskip` says")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config) -> None:
+    """Give each worker a part of the suite as it stands, and one that is done tests of another: what a file makes is made once."""
+    if config.option.dist == "load":
+        config.option.dist = "worksteal"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

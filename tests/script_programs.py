@@ -45,4 +45,4 @@ def run(script: str, *arguments: str, path: Path | str | None = None, **environ:
     """Run a script under integrations/."""
     found = os.environ["PATH"] if path is None else f"{path}{os.pathsep}{os.environ['PATH']}"
     told: Mapping[str, str] = {**os.environ, "PATH": found, **environ}
-    return subprocess.run([str(INTEGRATIONS / script), *arguments], env=told, capture_output=True, text=True, timeout=120)
+    return subprocess.run([str(INTEGRATIONS / script), *arguments], env=told, capture_output=True, text=True, timeout=600)

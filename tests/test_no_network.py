@@ -27,11 +27,13 @@ LOG = "fixtures/cases/nvml-assert/train.log"
 CONFIG = "fixtures/compare/today.yaml"
 
 
-@pytest.fixture
-def watched(tmp_path: Path) -> dict[str, str]:
-    (tmp_path / "sitecustomize.py").write_text(HOOK)
-    cache = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "XDG_STATE_HOME": str(tmp_path / "state")}
-    return os.environ | cache | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What commands are started with: an empty cache, which the first fills."""
+    folder = tmp_path_factory.mktemp("watched")
+    (folder / "sitecustomize.py").write_text(HOOK)
+    cache = {"XDG_CACHE_HOME": str(folder / "cache"), "XDG_STATE_HOME": str(folder / "state")}
+    return os.environ | cache | {"PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
 
 
 @pytest.mark.parametrize("command", [

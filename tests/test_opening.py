@@ -68,5 +68,5 @@ def test_an_empty_file_is_empty(tmp_path: Path) -> None:
 def test_what_a_shell_gives_as_a_file_is_read() -> None:
     oomdoctor = f"{shlex.quote(sys.executable)} -m oomdoctor"
     command = f"{oomdoctor} diagnose <(echo 'torch.OutOfMemoryError: CUDA out of memory.') --env <(echo 'torch==2.5.1') --lang en"
-    told = subprocess.run(["bash", "-c", command], cwd=REPOSITORY, capture_output=True, text=True, timeout=120, check=False)
+    told = subprocess.run(["bash", "-c", command], cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=False)
     assert (told.returncode, told.stderr) == (1, "")

@@ -17,7 +17,7 @@ from oomdoctor.case.case import Source
 from oomdoctor.case.event import Event, Kind
 from oomdoctor.case.gap import Gap
 from oomdoctor.ingest.encodings import NOT_TEXT, is_binary
-from oomdoctor.ingest.prefilter import FindPrefilter, make_prefilter
+from oomdoctor.ingest.prefilter import SMALL, FindPrefilter, make_prefilter
 from oomdoctor.ingest.streams import Opened, Unreadable, open_bytes, open_path, read_beginning, wrap_bytes
 from oomdoctor.ingest.windows import (
     CLOSELY,
@@ -336,6 +336,8 @@ def _told(event: Event) -> tuple[int, bool, bool]:
 def make_engines(recogniser: Recogniser, size: int | None) -> Engines:
     """Return the prefilters of all literals and of those of failures, for an input of `size` bytes."""
     literals = recogniser.literals
+    if size is not None and size <= SMALL:
+        return Engines(literals.search, literals.search, literals.longest, literals.openings)
     every = failures = make_prefilter(literals.texts, list(range(len(literals.texts))), size)
     if not isinstance(every, FindPrefilter) and (size is None or size > 1 << 20):  # the first MiB gets all literals anyway
         everywhere = [number for number, is_failing in enumerate(literals.failing) if is_failing]

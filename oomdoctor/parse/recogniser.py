@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from oomdoctor.case.event import Certainty, Event, Kind, Place, Value
 from oomdoctor.ingest.clean import Flow, Line, split_flows
+from oomdoctor.ingest.prefilter import FindPrefilter
 from oomdoctor.ingest.windows import CONTEXT, COURSE, FAILURES, Quota, Window
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.lexicon import LexiconNode
@@ -65,6 +66,8 @@ class Literals(Struct, frozen=True):
     """All literals of the rules by their numbers, as the search for them needs them."""
 
     texts: list[bytes]
+    search: FindPrefilter
+    """What looks for them in small inputs."""
     quotas: list[Quota]
     failing: list[bool]
     """Which are those of failures."""
@@ -83,6 +86,7 @@ def _literals(pack: Pack) -> Literals:
     openings = [(number, text[1:]) for number, text in enumerate(texts) if text.startswith(b"\n")]
     return Literals(
         texts=texts,
+        search=FindPrefilter(texts),
         quotas=quotas,
         failing=[not quota.sampled for quota in quotas],
         longest=max(map(len, texts), default=1),

@@ -44,6 +44,7 @@ def find_tags(tree: LexiconNode, words: Sequence[LineWord]) -> list[Tag]:
     return tags
 
 
+@lru_cache(maxsize=16)
 def signs_of(tree: LexiconNode, concepts: Collection[str], others: str = "") -> re.Pattern[str]:
     """Return what finds a sign of some concepts, or of another pattern, in small letters: a line without one has no word of theirs."""
     words = sorted(rarest_words(tree, concepts), key=lambda word: (-len(word), word))

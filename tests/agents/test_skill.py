@@ -50,7 +50,7 @@ def test_a_command_of_it_runs(line: str, run_folder: Path) -> None:
     command = [sys.executable, "-m", *words]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # where a `python` is
     environ = {**os.environ, "PATH": path, "XDG_STATE_HOME": str(run_folder)}
-    done = subprocess.run(command, cwd=run_folder, env=environ, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=run_folder, env=environ, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == STATUS[words[1]], f"{line}\n{done.stdout}\n{done.stderr}"
 
 

@@ -231,7 +231,7 @@ def test_a_link_that_is_swapped_while_it_is_opened_leads_nowhere(tmp_path: Path)
     for folder in (root / "inside", outside):
         folder.mkdir(parents=True)
         (folder / "file").write_text(folder.name)
-    subprocess.run([sys.executable, "-c", _RACE, str(root), str(outside)], check=True, cwd=Path(__file__).parents[2], timeout=120)
+    subprocess.run([sys.executable, "-c", _RACE, str(root), str(outside)], check=True, cwd=Path(__file__).parents[2], timeout=600)
 
 
 def test_a_file_with_a_second_name_outside_lies_inside_too(tmp_path: Path) -> None:

@@ -17,7 +17,9 @@ from oomdoctor.case.environment import Environment
 
 def env(*arguments: str, environ: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     variables = {"PATH": os.environ["PATH"], "COLUMNS": "100", **(environ or {})}
-    return subprocess.run([sys.executable, "-m", "oomdoctor", "env", *arguments], env=variables, capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        [sys.executable, "-m", "oomdoctor", "env", *arguments], env=variables, capture_output=True, text=True, timeout=600
+    )
 
 
 def site(folder: Path, torch: str) -> dict[str, str]:

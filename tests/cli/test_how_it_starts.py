@@ -34,8 +34,14 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def test_ctrl_c_ends_a_start_without_a_traceback(words: tuple[str, ...], module: str, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(INTERRUPTED)
     environ = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}", "INTERRUPTED_AT": module}
-    done = subprocess.run([sys.executable, "-m", "oomdoctor", *words], env=environ, capture_output=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-m", "oomdoctor", *words], env=environ, capture_output=True, timeout=600, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Empty before the first start."""
+    return tmp_path_factory.mktemp("cache")
 
 
 @pytest.mark.parametrize("words", [
@@ -44,11 +50,11 @@ def test_ctrl_c_ends_a_start_without_a_traceback(words: tuple[str, ...], module:
     pytest.param(("estimate", "--model", "Qwen2.5-7B", "--gpu", "24GB"), id="an estimate"),
     pytest.param(("run", "--quiet", "--", "false"), id="a run"),
 ])  # fmt: skip
-def test_a_text_is_never_compared_with_bytes(words: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_text_is_never_compared_with_bytes(words: tuple[str, ...], cache: Path, tmp_path: Path) -> None:
     """With the cache of an earlier start, too."""
     (tmp_path / "train.log").write_text(LOG)
-    environ = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path / "cache"), "XDG_STATE_HOME": str(tmp_path)}
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(cache), "XDG_STATE_HOME": str(tmp_path)}
     for _ in range(2):
         strict = [sys.executable, "-bb", "-m", "oomdoctor", *words]
-        done = subprocess.run(strict, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(strict, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=600, check=False)
         assert (done.returncode, done.stderr) == (1, "")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from oomdoctor import __version__
 from oomdoctor.knowledge.compiled.compile import compile_pack
-from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
+from oomdoctor.knowledge.pack import Pack, load_pack
 
 
 def test_the_version_tells_which_rules() -> None:
@@ -21,9 +20,9 @@ def test_the_version_tells_which_rules() -> None:
 
 
 def test_another_word_in_a_rule_is_another_version(tmp_path: Path) -> None:
-    rules = tmp_path / "rules"
-    shutil.copytree(builtin_rules(), rules)
-    assert Pack(compile_pack(str(rules))).version == load_pack().version
-    sources = (rules / "sources.yaml").read_text(encoding="utf-8")
-    (rules / "sources.yaml").write_text(sources.replace("title: ", "title: New ", 1), encoding="utf-8")
-    assert Pack(compile_pack(str(rules))).version != load_pack().version
+    for folder in ("rules", "the same", "others"):
+        (tmp_path / folder).mkdir()
+        title = "New" if folder == "others" else "Notes"
+        (tmp_path / folder / "sources.yaml").write_text(f"sources: [{{id: notes, title: {title}}}]\n")
+    rules, same, others = (Pack(compile_pack(str(tmp_path / folder))).version for folder in ("rules", "the same", "others"))
+    assert rules == same != others

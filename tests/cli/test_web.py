@@ -119,6 +119,6 @@ def test_a_browser_that_comes_back_only_when_it_is_left_gets_the_page(site: Path
     script.write_text(BROWSER)
     environ = os.environ | {"BROWSER": f"{shlex.join([sys.executable, str(script), str(shown)])} %s"}
     command = [sys.executable, "-m", "oomdoctor", "web", "--site", str(site)]
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=600, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert shown.read_text() == "index.html"

@@ -23,7 +23,7 @@ needs_bash = pytest.mark.skipif(BASH is None, reason="needs bash")
 
 def handed_over(script: str) -> list[str]:
     """The words after `python`, as bash gives them."""
-    done = subprocess.run([str(BASH), "-c", PROGRAM + script], capture_output=True, text=True, check=True, timeout=20)
+    done = subprocess.run([str(BASH), "-c", PROGRAM + script], capture_output=True, text=True, check=True, timeout=600)
     return done.stdout.split("\0")[:-1]
 
 

@@ -107,7 +107,7 @@ def test_the_hook_of_pre_commit_takes_each_file_as_a_run(tmp_path: Path, files: 
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     environ = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
-    done = subprocess.run([*shlex.split(hook["entry"]), *files], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*shlex.split(hook["entry"]), *files], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=600)
     assert done.returncode == status, done.stdout + done.stderr
 
 

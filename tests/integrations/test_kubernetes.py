@@ -79,7 +79,7 @@ def test_an_order_to_stop_reaches_the_command(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=60) == 7
+        assert process.wait(timeout=600) == 7
 
 
 PLUGIN = {
@@ -123,7 +123,7 @@ def test_the_cronjob_runs_what_there_is(tmp_path: Path) -> None:
     script = script.replace("/logs", str(tmp_path / "logs")).replace("/store", str(tmp_path / "store"))
     tool(tmp_path / "bin")
     environ = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
-    subprocess.run([*container["command"], script], env=environ, check=True, capture_output=True, timeout=120)
+    subprocess.run([*container["command"], script], env=environ, check=True, capture_output=True, timeout=600)
     assert 'oomdoctor_jobs{memory_failure="yes"} 1' in (tmp_path / "store" / "oomdoctor.prom").read_text()
 
 

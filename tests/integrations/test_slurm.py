@@ -179,7 +179,7 @@ def test_systemd_understands_the_units(tmp_path: Path) -> None:
         (tmp_path / name).write_text(re.sub(r"(?m)^ExecStart=.*$", f"ExecStart={script}", text).replace("User=oomdoctor", "User=daemon"))
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", tmp_path / "oomdoctor-triage.timer", tmp_path / "oomdoctor-triage.service"],
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     complaints = [line for line in (done.stdout + done.stderr).splitlines() if "oomdoctor" in line]
     assert (complaints, done.returncode) == ([], 0)

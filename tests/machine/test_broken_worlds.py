@@ -68,7 +68,7 @@ def torch_beside(folder: Path) -> Path:
 
 def env_json(environ: dict[str, str], *more: str) -> dict[str, object]:
     done = subprocess.run(
-        [sys.executable, "-m", "oomdoctor", "env", "--format", "json", *more], env=environ, capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "oomdoctor", "env", "--format", "json", *more], env=environ, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
     report: dict[str, object] = json.loads(done.stdout)

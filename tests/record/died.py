@@ -67,7 +67,7 @@ class DeadRun:
         neighbour = _neighbour(others, {**os.environ, **own}) if others else None
         with self.log.open("wb") as log:
             inside = ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh"] if group is not None else []
-            done = subprocess.run([*inside, *wrapper, *words], stdout=log, stderr=log, cwd=place, env={**os.environ, **own}, timeout=120)
+            done = subprocess.run([*inside, *wrapper, *words], stdout=log, stderr=log, cwd=place, env={**os.environ, **own}, timeout=600)
         self.status = done.returncode
         if neighbour is not None:
             neighbour.communicate()

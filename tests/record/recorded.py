@@ -45,4 +45,4 @@ class Recorded:
         injection = inject(str(self.folder), level)
         assert injection is not None
         given = injection.environment(plain) if watched else plain
-        return subprocess.run([python, *options, str(script)], env=given, capture_output=True, text=True, timeout=60, cwd=self.place)
+        return subprocess.run([python, *options, str(script)], env=given, capture_output=True, text=True, timeout=600, cwd=self.place)

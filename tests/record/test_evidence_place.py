@@ -100,7 +100,7 @@ def of_somebody_else(path: Path) -> None:
 def test_a_folder_that_must_not_be_used_is_refused_before_the_command_runs(tmp_path: Path, make: Callable[[Path], None], why: str) -> None:
     make(tmp_path / "out")
     watched = [sys.executable, "-m", "oomdoctor", "run", "--out", "out", "--", "touch", "ran"]
-    done = subprocess.run(watched, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(watched, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 2 and not (tmp_path / "ran").exists()
     (line,) = done.stderr.splitlines()
     assert line.startswith("oomdoctor: out") or "to out" in line

@@ -35,7 +35,7 @@ def started(*words: str) -> subprocess.Popen[bytes]:
 )
 def test_the_status_is_the_command_s(line: str, status: int) -> None:
     process = started("sh", "-c", line)
-    process.communicate(timeout=60)
+    process.communicate(timeout=600)
     assert process.returncode == status
 
 
@@ -44,5 +44,5 @@ def test_a_signal_is_handed_on() -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     process.terminate()
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=600)
     assert (process.returncode, out) == (3, b"got\n")

@@ -22,7 +22,7 @@ DIES = "import sys; sys.path.append({site!r})\nimport torch\ntorch.cuda.allocate
 def oomdoctor(place: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "oomdoctor", *words]
     return subprocess.run(
-        command, cwd=place, env=environment(PYTHONPATH=str(ROOT), **variables), capture_output=True, text=True, timeout=60
+        command, cwd=place, env=environment(PYTHONPATH=str(ROOT), **variables), capture_output=True, text=True, timeout=600
     )
 
 

@@ -35,7 +35,7 @@ def watched(place: Path, command: list[str], before: str = "") -> tuple[int, Dia
     wrapper = [sys.executable, "-m", "oomdoctor", "run", "--quiet", "--out", str(folder), "--", *command]
     line = ["sh", "-c", f'{before}\nexec "$@"', "sh", *wrapper]
     with (place / "log").open("wb") as log:
-        done = subprocess.run(line, stdout=log, stderr=log, cwd=place, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60)
+        done = subprocess.run(line, stdout=log, stderr=log, cwd=place, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=600)
     return done.returncode, diagnose_evidence(str(folder), load_pack())
 
 
@@ -175,7 +175,7 @@ def test_a_file_system_fills_up(tmp_path: Path, where: str, out: str, program: s
     wrapper = [sys.executable, "-m", "oomdoctor", "run", "--quiet", "--out", out.format(kept=kept), "--", sys.executable, str(script)]
     with (tmp_path / "log").open("wb") as log:
         line = ["unshare", "-rm", "sh", "-c", inside, "sh", *wrapper]
-        done = subprocess.run(line, stdout=log, stderr=log, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60)
+        done = subprocess.run(line, stdout=log, stderr=log, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=600)
     assert done.returncode != 0
     assert first(diagnose_evidence(str(kept), load_pack())) == found
     said = oomdoctor(["diagnose", str(kept), "--full", "--lang", "en"]).stdout

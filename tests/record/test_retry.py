@@ -32,7 +32,7 @@ def tried(place: Path, *, most: int, figure: str = "{workers}", retry: str = "2"
     call = [sys.executable, "-m", "oomdoctor", "run", "--retry", retry, "--out", "evidence", "--", sys.executable, "train.py", *words]
     environ = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}
     with open(place / "log", "w") as log:
-        done = subprocess.run(call, cwd=place, env=environ, stdout=log, stderr=log, timeout=120, check=False)
+        done = subprocess.run(call, cwd=place, env=environ, stdout=log, stderr=log, timeout=600, check=False)
     assert done.returncode == (0 if "workers 2" in (place / "log").read_text() and most >= 2 else 1)
     return (place / "log").read_text()
 
@@ -102,7 +102,7 @@ def cured(place: Path, program: str, *words: str, options: tuple[str, ...] = (),
     ]
     environ = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], **variables}
     with open(place / "log", "w") as log:
-        done = subprocess.run(call, cwd=place, env=environ, stdout=log, stderr=log, timeout=120, check=False)
+        done = subprocess.run(call, cwd=place, env=environ, stdout=log, stderr=log, timeout=600, check=False)
     said = (place / "log").read_text().splitlines()
     return done.returncode, [line for line in said if line.startswith(("batch", "options", "oomdoctor: attempt", "oomdoctor: no further"))]
 
@@ -130,7 +130,7 @@ def test_a_safe_variable_is_set_beside_what_is_set(tmp_path: Path) -> None:
 def test_a_fix_that_there_is_not_is_refused_before_the_command_runs(tmp_path: Path) -> None:
     call = [sys.executable, "-m", "oomdoctor", "run", "--retry", "1", "--allow", "smaler-batch", "--", "touch", "ran"]
     done = subprocess.run(
-        call, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60, check=False
+        call, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=600, check=False
     )
     assert (done.returncode, (tmp_path / "ran").exists()) == (2, False)
     assert done.stderr == "oomdoctor: --allow: no fix is called 'smaler-batch'; did you mean 'smaller-batch'?\n"

@@ -62,7 +62,7 @@ def watched(cwd: Path, *words: str, temporary: Path | None = None, **streams: ob
     places = {"TMPDIR": str(temporary or cwd), "XDG_STATE_HOME": str(cwd / "state")}
     environ = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], **places}
     call = [sys.executable, "-m", "oomdoctor", "run", *words]
-    return subprocess.run(call, cwd=cwd, env=environ, text=True, timeout=60, **(streams or {"capture_output": True}))  # type: ignore[call-overload,no-any-return]
+    return subprocess.run(call, cwd=cwd, env=environ, text=True, timeout=600, **(streams or {"capture_output": True}))  # type: ignore[call-overload,no-any-return]
 
 
 def runs(cwd: Path) -> list[Path]:
@@ -138,7 +138,7 @@ def test_what_the_command_wrote(line: str, kind: str, log: str | None, tmp_path:
     call = f"{shlex.quote(sys.executable)} -m oomdoctor run --quiet --out evidence {options} -- sh -c 'echo out; echo err >&2'"
     line = line.replace(" --log all", "").replace("RUN", call)
     environ = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}
-    subprocess.run(["bash", "-c", line], cwd=tmp_path, env=environ, capture_output=True, timeout=60, check=False)
+    subprocess.run(["bash", "-c", line], cwd=tmp_path, env=environ, capture_output=True, timeout=600, check=False)
     record = decode((tmp_path / "evidence" / "run.json").read_bytes(), type=RunRecord)
     assert record.log is not None
     assert record.log.kind == kind

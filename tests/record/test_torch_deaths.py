@@ -71,7 +71,7 @@ def watched(tmp_path: Path) -> Run:
         script.write_text(program)
         command = [*before, sys.executable, "-m", "oomdoctor", "run", "--quiet", "--out", str(folder), "--", PYTHON, *launcher, str(script)]
         with (tmp_path / "log").open("wb") as log:
-            done = subprocess.run(command, stdout=log, stderr=log, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=120)
+            done = subprocess.run(command, stdout=log, stderr=log, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=600)
         return done.returncode, diagnose_evidence(str(folder), load_pack())
 
     return run

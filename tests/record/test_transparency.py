@@ -25,7 +25,7 @@ from oomdoctor.record.evidence import RunRecord, Sample
 pytestmark = pytest.mark.skipif(not hasattr(signal, "sigtimedwait"), reason="macOS and Windows run commands in another way")
 
 ROOT = Path(__file__).parents[2]
-LIMIT = 60
+LIMIT = 600
 
 
 @pytest.fixture

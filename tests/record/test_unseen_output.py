@@ -85,7 +85,7 @@ PLACES = {"a pipe": _pipe, "a service": _socket, "a terminal": _terminal}
 def test_the_verdict_is_open(command: tuple[str, ...], place: Callable[[], Iterator[int]], tmp_path: Path) -> None:
     with place() as writer:  # type: ignore[attr-defined]
         watched = [sys.executable, "-m", "oomdoctor", "run", "--quiet", "--level", "0", "--out", str(tmp_path / "run"), "--", *command]
-        subprocess.run(watched, stdin=subprocess.DEVNULL, stdout=writer, stderr=writer, timeout=120)
+        subprocess.run(watched, stdin=subprocess.DEVNULL, stdout=writer, stderr=writer, timeout=600)
     report = decode(oomdoctor(["diagnose", str(tmp_path / "run"), "--format", "json"]).stdout)
     verdict = report["verdict"]
     assert (verdict["memory_failure"], verdict["certainty"]) == ("possible", "possible")
@@ -110,14 +110,14 @@ def test_where_it_was_read_the_reason_counts(tmp_path: Path) -> None:
             "-c",
             words,
         ]
-        subprocess.run(watched, stdin=subprocess.DEVNULL, stdout=out, stderr=out, timeout=120)
+        subprocess.run(watched, stdin=subprocess.DEVNULL, stdout=out, stderr=out, timeout=600)
     assert decode(oomdoctor(["diagnose", str(tmp_path / "run"), "--format", "json"]).stdout)["verdict"]["memory_failure"] == "no"
 
 
 def test_the_last_line_says_that_nobody_saw_it(tmp_path: Path) -> None:
     with _pipe() as writer:
         watched = [sys.executable, "-m", "oomdoctor", "run", "--out", str(tmp_path / "run"), "--", "sh", "-c", "exit 1"]
-        done = subprocess.run(watched, stdin=subprocess.DEVNULL, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=120)
+        done = subprocess.run(watched, stdin=subprocess.DEVNULL, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=600)
     (line,) = done.stderr.splitlines()
     assert "exit code 1; its output was not seen" in line and "--log" in line
 
@@ -132,7 +132,7 @@ def test_what_a_program_prints_is_no_testimony_of_the_wrapper(words: str, tmp_pa
     with (tmp_path / "out.log").open("wb") as out:
         printing = [*PYTHON, f"import sys; print({words!r}); sys.exit(1)"]
         watched = [sys.executable, "-m", "oomdoctor", "run", "--quiet", "--level", "0", "--out", str(tmp_path / "run"), "--", *printing]
-        subprocess.run(watched, stdin=subprocess.DEVNULL, stdout=out, stderr=out, timeout=120)
+        subprocess.run(watched, stdin=subprocess.DEVNULL, stdout=out, stderr=out, timeout=600)
     report = decode(oomdoctor(["diagnose", str(tmp_path / "run"), "--format", "json"]).stdout)
     assert report["verdict"]["memory_failure"] == "no" and "SIGKILL" not in report["verdict"]["summary"]
     assert all(event["source"] == "run.json" for event in report["events"] if event["signature"].startswith("watched-"))

@@ -73,7 +73,7 @@ def test_hostile_names_never_become_markup(tmp_path: Path) -> None:
     dom = subprocess.run(
         [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile", "--dump-dom",
          f"file://{tmp_path}/page.html"],
-        capture_output=True, text=True, timeout=120, check=True,
+        capture_output=True, text=True, timeout=600, check=True,
     ).stdout  # fmt: skip
     assert "<title>oomdoctor 0 · triage</title>" in dom
     assert dom.count('role="img"') == 2

@@ -289,7 +289,7 @@ def test_a_pack_of_ones_own_that_means_harm_is_refused(text: str, says: str, tmp
     file.write_text(text, encoding="utf-8")
     (tmp_path / "pack" / "topics.yaml").write_text(FILES["topics.yaml"], encoding="utf-8")
     with pytest.raises(RuleError) as raised:
-        load_pack(cache=str(tmp_path / "cache"), over=str(tmp_path / "pack"))
+        load_pack(str(tmp_path / "pack"), str(tmp_path / "cache"))
     assert raised.value.path == str(file) and says in raised.value.why and "\n" not in raised.value.why
 
 
@@ -310,6 +310,7 @@ def test_a_file_that_means_harm_is_one_line(text: str, says: str, tmp_path: Path
 
 
 def test_text_conditions_of_such_a_pack_are_looked_at_too(tmp_path: Path) -> None:
+    """And what is laid over other rules is looked at as a pack by itself is."""
     file = tmp_path / "pack" / "problems" / "farm-other.yaml"
     file.parent.mkdir(parents=True)
     file.write_text(

@@ -228,7 +228,7 @@ def test_a_browser_draws_the_page(tmp_path: Path) -> None:
     picture = tmp_path / "page.png"
     done = subprocess.run(
         [str(_CHROMIUM), *options, f"--user-data-dir={tmp_path / 'profile'}", f"--screenshot={picture}", f"file://{tmp_path / 'page.html'}"],
-        capture_output=True, encoding="utf-8", timeout=120, check=False,
+        capture_output=True, encoding="utf-8", timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-400:]
     assert "Refused to" not in done.stderr

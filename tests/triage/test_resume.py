@@ -65,7 +65,7 @@ def stop(process: subprocess.Popen[bytes], store: Path, parts: int, sign: signal
     time.sleep(later)
     if process.poll() is None:
         os.killpg(process.pid, sign)
-    process.communicate(timeout=60)
+    process.communicate(timeout=600)
     return process.returncode
 
 
@@ -108,7 +108,7 @@ def test_the_processes_of_a_triage_end_with_the_one_that_leads(logs: Path, tmp_p
     while process.poll() is None and not list(tmp_path.glob("parts/*.rows")):
         time.sleep(0.002)
     process.kill()
-    process.communicate(timeout=60)  # whoever is left holds its standard error open
+    process.communicate(timeout=600)  # whoever is left holds its standard error open
     triage([str(logs)], redact=str, store=str(tmp_path))
 
 

@@ -34,7 +34,7 @@ wait
 def shell(path: str) -> tuple[list[str], dict[str, str]]:
     """The words of the first program that a script starts, and its environment."""
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(["bash", "-c", _SHELL, "bash", os.path.abspath(path)], cwd=folder, check=True, timeout=60, capture_output=True)
+        subprocess.run(["bash", "-c", _SHELL, "bash", os.path.abspath(path)], cwd=folder, check=True, timeout=600, capture_output=True)
         words, variables = ((Path(folder) / name).read_text(encoding="utf-8").split("\0")[:-1] for name in ("words", "variables"))
     return words, dict(one.partition("=")[::2] for one in variables)
 

@@ -130,7 +130,7 @@ def on_a_full_disk(arguments: list[str], folder: Path, most: int) -> subprocess.
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8"}
     call = [sys.executable, "-c", program, *arguments]
-    return subprocess.run(call, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(call, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")

@@ -23,6 +23,7 @@ from oomdoctor.report.render.terminal import render
 from oomdoctor.units import GIB
 
 BRAILLE = re.compile("[\u2801-\u28ff]")
+ROOT = Path(__file__).parents[3]
 DIAGNOSE = ("diagnose", "train.log", "--lang", "en")
 """In the folder of the log: a report names it, and a long path is a line more."""
 SWEEP = ("estimate", *MODEL, "--gpu", "40GB", "--sweep", "batch,length", "--lang", "en")
@@ -31,7 +32,14 @@ SWEEP = ("estimate", *MODEL, "--gpu", "40GB", "--sweep", "batch,length", "--lang
 def on_terminal(arguments: tuple[str, ...], *, columns: int = 100, **environ: str) -> str:
     """Return what a command writes to a terminal of its own."""
     control, terminal = pty.openpty()
-    environment = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8", **environ}
+    environment = {
+        **os.environ,
+        "COLUMNS": str(columns),
+        "TERM": "xterm-256color",
+        "PYTHONIOENCODING": "utf-8",
+        "PYTHONPATH": str(ROOT),
+        **environ,
+    }
     process = subprocess.Popen(
         [sys.executable, "-m", "oomdoctor", *arguments],
         stdout=terminal,
@@ -43,7 +51,7 @@ def on_terminal(arguments: tuple[str, ...], *, columns: int = 100, **environ: st
     os.close(terminal)
     out = b""
     while True:
-        ready, _, _ = select.select([control], [], [], 120)
+        ready, _, _ = select.select([control], [], [], 600)
         try:
             piece = os.read(control, 65536) if ready else b""
         except OSError:
@@ -52,7 +60,7 @@ def on_terminal(arguments: tuple[str, ...], *, columns: int = 100, **environ: st
             break
         out += piece
     os.close(control)
-    process.wait(timeout=120)
+    process.wait(timeout=600)
     return out.decode(errors="replace")
 
 

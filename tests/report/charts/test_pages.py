@@ -145,7 +145,7 @@ def test_a_browser_takes_the_style_and_runs_nothing(tmp_path: Path) -> None:
     done = subprocess.run(
         [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", f"--user-data-dir={tmp_path}/profile",
          "--dump-dom", f"file://{tmp_path}/page.html"],
-        capture_output=True, text=True, timeout=120, check=True,
+        capture_output=True, text=True, timeout=600, check=True,
     )  # fmt: skip
     assert re.findall(r"<script|<img|\x1b", done.stdout) == []
     assert "Content Security Policy" not in done.stderr
