@@ -152,6 +152,10 @@ class Area(_Block, frozen=True):
     label: str
     sizes: tuple[int, ...]
     style: Style = Style.PLAIN
+    about: str = ""
+    """What a page tells of it on request."""
+    stack: tuple[str, ...] = ()
+    """The lines that asked for it, innermost first; told with it."""
 
 
 class Areas(_Block, frozen=True):
