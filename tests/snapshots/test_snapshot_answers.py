@@ -201,7 +201,7 @@ def test_a_device_whose_trace_does_not_fit_was_read(tmp_path: Path) -> None:
 
 def test_a_number_and_a_colour_mean_one_thing_on_a_page(tmp_path: Path) -> None:
     page = answer(tmp_path, "--format", "html", run=leaking())
-    entry = r'<li><svg class="key"[^>]*><rect class="([^"]+)"[^>]*/><text[^>]*>(\d+)</text></svg>([^<]+)'
+    entry = r'(?:<li>|<summary>)<svg class="key"[^>]*><rect class="([^"]+)"[^>]*/><text[^>]*>(\d+)</text></svg>([^<]+)'
     meant: dict[str, set[tuple[str, str]]] = {}
     for hue, number, label in re.findall(entry, page):
         meant.setdefault(label.strip(), set()).add((hue, number))

@@ -41,6 +41,7 @@ from oomdoctor.report.document import (
 from oomdoctor.report.wording.wording import Wording
 
 _LINK = re.compile(r"https?://[^\s<>\"'`]{1,500}\Z")
+_SHORT = 12
 _TAGS = {Style.STRONG: "strong", Style.CODE: "code"}
 _PAGE = """<!DOCTYPE html>
 <html lang="{lang}">
@@ -137,7 +138,13 @@ def _span(span: Span) -> str:
 
 
 def _table(rows: Sequence[Row]) -> str:
-    return "<table>" + "".join(f"<tr><th>{escape(row.label)}</th>{_cells(row)}</tr>" for row in rows) + "</table>"
+    return "<table>" + "".join(f"<tr>{_label(row.label)}{_cells(row)}</tr>" for row in rows) + "</table>"
+
+
+def _label(label: str) -> str:
+    """Return the name of a row; a short one, a size say, is never broken."""
+    kind = ' class="unbroken"' if label and label.isascii() and len(label) <= _SHORT else ""
+    return f"<th{kind}>{escape(label)}</th>"
 
 
 def _grid(table: Table) -> str:
