@@ -310,10 +310,34 @@ class Folded(_Block, frozen=True):
     title: str
     blocks: tuple[Block, ...]
     gist: str = ""
+    kind: int | None = None
+    """The number of the choice of a `Filter` with which it is shown."""
+
+
+class Filter(_Block, frozen=True):
+    """Kinds of the folded parts below; on a page one can be chosen, and all else goes."""
+
+    title: str
+    kinds: tuple[str, ...]
 
 
 Block = (
-    Heading | Paragraph | Facts | Table | Bar | Bars | Areas | Curves | Strips | CountBars | CountGrid | Quote | Steps | BriefSteps | Folded
+    Heading
+    | Paragraph
+    | Facts
+    | Table
+    | Bar
+    | Bars
+    | Areas
+    | Curves
+    | Strips
+    | CountBars
+    | CountGrid
+    | Quote
+    | Steps
+    | BriefSteps
+    | Folded
+    | Filter
 )
 
 
@@ -323,6 +347,8 @@ class Document(_Block, frozen=True):
     title: str
     blocks: tuple[Block, ...]
     lang: str = "en"
+    head: tuple[str, ...] = ()
+    """What a page is of, above all else: the log, the model, the cards, versions and time of the run."""
 
 
 def map_text(document: Document, change: Callable[[str], str]) -> Document:

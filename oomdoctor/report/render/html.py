@@ -26,6 +26,7 @@ from oomdoctor.report.document import (
     Curves,
     Document,
     Facts,
+    Filter,
     Folded,
     Heading,
     Paragraph,
@@ -53,7 +54,7 @@ _PAGE = """<!DOCTYPE html>
 <style>{style}</style>
 </head>
 <body>
-<main>
+{head}<main>
 {body}
 </main>
 <footer>{title}</footer>
@@ -65,7 +66,8 @@ _PAGE = """<!DOCTYPE html>
 def render(document: Document) -> str:
     """Render the report as a page of HTML in one file."""
     title = escape(document.title)
-    return _PAGE.format(lang=escape(document.lang), policy=policy(), title=title, style=stylesheet(), body=render_main(document))
+    head = f"<header>{escape(' · '.join(document.head))}</header>\n" if document.head else ""
+    return _PAGE.format(head=head, lang=escape(document.lang), policy=policy(), title=title, style=stylesheet(), body=render_main(document))
 
 
 def render_main(document: Document) -> str:
@@ -102,7 +104,10 @@ class _BlockWriter:
             elif isinstance(block, Folded):
                 gist = f' <span class="dim">{escape(block.gist)}</span>' if block.gist else ""
                 folded = "\n".join(self.blocks(block.blocks))
-                yield f"<details><summary>{escape(block.title)}{gist}</summary>\n{folded}\n</details>"
+                kind = "" if block.kind is None else f' class="kind k{block.kind}"'
+                yield f"<details{kind}><summary>{escape(block.title)}{gist}</summary>\n{folded}\n</details>"
+            elif isinstance(block, Filter):
+                yield _filter(block)
             else:
                 yield self._chart(block)
 
@@ -121,6 +126,15 @@ class _BlockWriter:
         if isinstance(block, CountBars):
             return drawn_count_bars(block, self._wording, number)
         return drawn_count_grid(block, self._wording, number)
+
+
+def _filter(block: Filter) -> str:
+    """Return the choice; the stylesheet hides what is not of the chosen kind, without a script."""
+    choices = "".join(
+        f'<label><input type="radio" name="kind" value="k{number}"{"" if number else " checked"}> {escape(kind)}</label>'
+        for number, kind in enumerate(block.kinds)
+    )
+    return f'<fieldset class="filter"><legend>{escape(block.title)}</legend>{choices}</fieldset>'
 
 
 def _spans(spans: Sequence[Span]) -> str:

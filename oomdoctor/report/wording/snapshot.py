@@ -26,7 +26,7 @@ HELD_AT: Mapping[str, Text] = {
     "peak": Text("{size} were in use at the peak: {parts}.", "峰值时占用 {size}：{parts}。"),
     "end": Text("{size} were in use when the snapshot was taken: {parts}.", "保存快照时占用 {size}：{parts}。"),
 }
-HELD_PART = Text("{share} {name}", "{name} 占 {share}")
+HELD_PART = Text("{share} {name}", "{name} {share}")
 NO_FAILURE = Text("No request failed in this recording.", "这份记录里没有失败的申请。")
 WHY: Mapping[str, Text] = {
     "fragmentation": Text(
