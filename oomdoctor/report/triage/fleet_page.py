@@ -20,6 +20,8 @@ _TABLE = 8
 _JOBS = 1000
 _NODES = 24
 _USERS = 40
+_CHOICES = 6
+"""Kinds that the stylesheet can show alone."""
 _TIMES = 45
 """More days than these are drawn as stretches of several days."""
 
@@ -64,7 +66,7 @@ def _kind(kind: str, wording: Wording) -> str:
 
 
 def _filter(fleet: Fleet, kinds: Sequence[str], wording: Wording) -> Filter:
-    named = (wording.say(texts.KIND_JOBS, kind=_kind(kind, wording), n=fleet.kinds[kind]) for kind in kinds)
+    named = (wording.say(texts.KIND_JOBS, kind=_kind(kind, wording), n=fleet.kinds[kind]) for kind in kinds[:_CHOICES])
     return Filter(wording.say(texts.SHOWN_KINDS), (wording.say(texts.ALL_KINDS), *named))
 
 
