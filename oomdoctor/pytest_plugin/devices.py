@@ -20,25 +20,25 @@ class UsedDevice(NamedTuple):
 
     def allocated(self) -> int:
         """Return the bytes in tensors now."""
-        return self._asked("current", self.module.memory_allocated)
+        return self._requested("current", self.module.memory_allocated)
 
     def peak(self) -> int:
         """Return the most bytes in tensors since the peak was reset."""
-        return self._asked("peak", self.module.max_memory_allocated)
+        return self._requested("peak", self.module.max_memory_allocated)
 
     def reset_peak(self) -> None:
         """Let the peak begin at what is allocated now."""
         self.module.reset_peak_memory_stats(self.number)
 
-    def _asked(self, when: str, counted: Callable[[int], int]) -> int:
+    def _requested(self, when: str, counted: Callable[[int], int]) -> int:
         """Return the bytes that were asked for, else those of the blocks.
 
         A block that lies free serves a request whole where less than 1 MiB would be left of it (`should_split` in
         c10/cuda/CUDACachingAllocator.cpp): what blocks come to depends on the tests before.
         """
         stats = getattr(self.module, "memory_stats", None)
-        asked = None if stats is None else stats(self.number).get(f"requested_bytes.all.{when}")
-        return int(counted(self.number) if asked is None else asked)
+        requested = None if stats is None else stats(self.number).get(f"requested_bytes.all.{when}")
+        return int(counted(self.number) if requested is None else requested)
 
     def title(self) -> str:
         """Return what the device is called by its maker."""
