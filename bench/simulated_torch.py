@@ -32,7 +32,7 @@ class Tensor:
 
     def __del__(self) -> None:
         if hasattr(self, "_block"):
-            self._card.allocator.free(self._block)
+            self._card.give_back(self._block)
 
 
 class SimulatedCard(ModuleType):
@@ -42,17 +42,25 @@ class SimulatedCard(ModuleType):
         super().__init__("torch.cuda")
         self.allocator = CachingAllocator(AllocatorSettings(), capacity)
         self.is_started = False
+        self.requested = self.most_requested = 0
 
     def take(self, size: int) -> Any:
         self.is_started = True
         try:
-            return self.allocator.allocate(size)
+            block = self.allocator.allocate(size)
+            self.requested += size
+            self.most_requested = max(self.requested, self.most_requested)
+            return block
         except OutOfMemory:
             free, total = (format_size(size) for size in (self.allocator.capacity - self.allocator.reserved, self.allocator.capacity))
             text = (
                 f"CUDA out of memory. Tried to allocate {format_size(size)}. GPU 0 has a total capacity of {total} of which {free} is free."
             )
         raise OutOfMemoryError(text)
+
+    def give_back(self, block: Any) -> None:
+        self.requested -= block.requested
+        self.allocator.free(block)
 
     def is_initialized(self) -> bool:
         return self.is_started
@@ -66,8 +74,12 @@ class SimulatedCard(ModuleType):
     def max_memory_allocated(self, _index: int) -> int:
         return self.allocator.most_allocated
 
+    def memory_stats(self, _index: int) -> dict[str, int]:
+        return {"requested_bytes.all.current": self.requested, "requested_bytes.all.peak": self.most_requested}
+
     def reset_peak_memory_stats(self, _index: int) -> None:
         self.allocator.most_allocated = self.allocator.allocated
+        self.most_requested = self.requested
 
     def get_device_name(self, _index: int) -> str:
         return "a simulated card"

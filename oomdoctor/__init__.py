@@ -50,7 +50,7 @@ _MODULES = {
     "watch_accelerator": "runs.callbacks",
 }
 """The modules of those that are not called like them."""
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if not TYPE_CHECKING:
 

@@ -110,6 +110,15 @@ def test_a_page_shows_an_example_that_its_rule_recognises(message: Message) -> N
 
 
 @pytest.mark.parametrize("message", MESSAGES)
+def test_a_page_begins_with_what_to_try(message: Message) -> None:
+    """Right below what the message means, before its example and its causes: at most four lines."""
+    for lang, first in (("en", "Try this first"), ("zh", "先试这些")):
+        parts = site(lang)[0][f"messages/{message.id}.md"].split("\n## ")
+        assert parts[1].startswith(f"{first}\n\n1. ")
+        assert 1 <= len(re.findall(r"^\d\. .+", parts[1], re.MULTILINE)) <= 4
+
+
+@pytest.mark.parametrize("message", MESSAGES)
 def test_what_a_page_says_in_general_holds_no_figure_of_its_example(message: Message) -> None:
     example = Book(load_pack()).signature(message.message).examples[message.example].text
     for lang in LANGUAGES:

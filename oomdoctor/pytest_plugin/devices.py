@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 _KINDS = ("cuda", "xpu", "npu", "musa", "mlu")
@@ -20,15 +20,25 @@ class UsedDevice(NamedTuple):
 
     def allocated(self) -> int:
         """Return the bytes in tensors now."""
-        return int(self.module.memory_allocated(self.number))
+        return self._requested("current", self.module.memory_allocated)
 
     def peak(self) -> int:
         """Return the most bytes in tensors since the peak was reset."""
-        return int(self.module.max_memory_allocated(self.number))
+        return self._requested("peak", self.module.max_memory_allocated)
 
     def reset_peak(self) -> None:
         """Let the peak begin at what is allocated now."""
         self.module.reset_peak_memory_stats(self.number)
+
+    def _requested(self, when: str, counted: Callable[[int], int]) -> int:
+        """Return the bytes that were asked for, else those of the blocks.
+
+        A block that lies free serves a request whole where less than 1 MiB would be left of it (`should_split` in
+        c10/cuda/CUDACachingAllocator.cpp): what blocks come to depends on the tests before.
+        """
+        stats = getattr(self.module, "memory_stats", None)
+        requested = None if stats is None else stats(self.number).get(f"requested_bytes.all.{when}")
+        return int(counted(self.number) if requested is None else requested)
 
     def title(self) -> str:
         """Return what the device is called by its maker."""

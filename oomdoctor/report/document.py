@@ -152,6 +152,10 @@ class Area(_Block, frozen=True):
     label: str
     sizes: tuple[int, ...]
     style: Style = Style.PLAIN
+    about: str = ""
+    """What a page tells of it on request."""
+    stack: tuple[str, ...] = ()
+    """The lines that asked for it, innermost first; told with it."""
 
 
 class Areas(_Block, frozen=True):
@@ -306,10 +310,34 @@ class Folded(_Block, frozen=True):
     title: str
     blocks: tuple[Block, ...]
     gist: str = ""
+    kind: int | None = None
+    """The number of the choice of a `Filter` with which it is shown."""
+
+
+class Filter(_Block, frozen=True):
+    """Kinds of the folded parts below; on a page one can be chosen, and all else goes."""
+
+    title: str
+    kinds: tuple[str, ...]
 
 
 Block = (
-    Heading | Paragraph | Facts | Table | Bar | Bars | Areas | Curves | Strips | CountBars | CountGrid | Quote | Steps | BriefSteps | Folded
+    Heading
+    | Paragraph
+    | Facts
+    | Table
+    | Bar
+    | Bars
+    | Areas
+    | Curves
+    | Strips
+    | CountBars
+    | CountGrid
+    | Quote
+    | Steps
+    | BriefSteps
+    | Folded
+    | Filter
 )
 
 
@@ -319,6 +347,8 @@ class Document(_Block, frozen=True):
     title: str
     blocks: tuple[Block, ...]
     lang: str = "en"
+    head: tuple[str, ...] = ()
+    """What a page is of, above all else: the log, the model, the cards, versions and time of the run."""
 
 
 def map_text(document: Document, change: Callable[[str], str]) -> Document:

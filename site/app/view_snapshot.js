@@ -5,6 +5,7 @@ import { lang } from "./i18n.js";
 import { ResultView } from "./result_view.js";
 import { Working } from "./working.js";
 import { Refused } from "./worker_client.js";
+import { addZoom } from "./zoom.js";
 
 const HOW = `torch.cuda.memory._record_memory_history()
 ...
@@ -15,7 +16,9 @@ export class SnapshotView {
     this.client = client;
     this.files = new FileList(section.querySelector(".files"), ["snapshot"], () => this.#run());
     this.working = section.querySelector(".working");
-    this.result = new ResultView(section.querySelector(".result"), client);
+    const place = section.querySelector(".result");
+    this.result = new ResultView(place, client);
+    new MutationObserver(() => chartFirst(place)).observe(place, { childList: true });
     section.querySelector(".how").textContent = HOW;
     section.querySelector("form").addEventListener("submit", (event) => event.preventDefault());
     section.querySelector("[data-act=files]").addEventListener("click", async () => this.drop(await choose({})));
@@ -45,4 +48,12 @@ export class SnapshotView {
       this.result.refuse(refused, command);
     }
   }
+}
+
+/** Whenever a report is drawn: its chart stands above what can be done with the report, and can be zoomed. */
+function chartFirst(place) {
+  const [chart, share] = [place.querySelector("figure"), place.querySelector(".share")];
+  if (!chart) return;
+  if (share) chart.after(share);
+  addZoom(chart);
 }

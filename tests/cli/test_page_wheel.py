@@ -70,10 +70,12 @@ def test_its_metadata_names_the_licences_of_all_that_is_in_it() -> None:
     assert told.get_all("License-File") == ["LICENSE", "licenses.txt"]
 
 
-def test_the_extra_asks_for_the_page_of_this_version() -> None:
+def test_all_that_names_the_version_names_this_one() -> None:
     settings = configparser.ConfigParser()
     settings.read(ROOT / "setup.cfg", encoding="utf-8")
     assert settings["options.extras_require"]["web"].strip() == f"oomdoctor-page == {__version__}"
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\n## [{__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals to other processes")

@@ -33,6 +33,15 @@ def test_a_limit(run: Run, mark: str, size: int, text: str | None) -> None:
     assert text is None or text in text_of(result)
 
 
+@pytest.mark.parametrize(
+    ("size", "came"), [pytest.param("65.5", "passed", id="asked"), pytest.param("65.5 + 1 / 2048", "failed", id="more")]
+)
+def test_what_a_test_takes_is_what_it_asked_for(run: Run, size: str, came: str) -> None:
+    """The block of 66 MiB that lies free serves the request whole, as less than 1 MiB would be left of it."""
+    code = f"held = mib(66)\ndel held\n@pytest.mark.gpu_memory(131 << 19)\ndef test_a(): mib({size})\n"
+    assert outcomes(run(code)) == {came: 1}
+
+
 def test_a_test_that_fails_itself_keeps_its_own_message(run: Run) -> None:
     result = run("@pytest.mark.gpu_memory('1 MiB')\ndef test_a():\n    mib(9)\n    assert 1 == 2\n")
     assert outcomes(result) == {"failed": 1} and "above its limit" not in text_of(result) and "assert 1 == 2" in text_of(result)

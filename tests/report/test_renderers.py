@@ -247,3 +247,16 @@ def test_nothing_of_a_log_becomes_a_link_in_markdown(text: str, link: str) -> No
 @pytest.mark.parametrize("text", ["2147483648 bytes", "1234567 of 7654321", "defaced facade", "torch 2.6.0", "0x7f3a9c1e5b2d"])
 def test_numbers_and_words_are_no_hashes(text: str) -> None:
     assert markdown.escaped(text) == text
+
+
+def test_a_page_begins_with_what_it_is_of() -> None:
+    page = html.render(Document("t", (), head=("train.log", "Qwen3-8B", "<8 cards>")))
+    assert re.findall("<header>(.*?)</header>\n<main>", page) == ["train.log · Qwen3-8B · &lt;8 cards&gt;"]
+    assert "<header>" not in html.render(Document("t", ()))
+
+
+def test_the_head_of_a_diagnosis_is_as_much_as_is_known() -> None:
+    known = replace(samples.device_oom().case, facts={"log.torch_version": "2.6.0", "log.gpu_name": "Tesla P4"})
+    head = compose(replace(samples.device_oom(), case=known), Wording("en"), "0").head
+    assert head[0] == "train.log" and any("Tesla P4" in part for part in head) and "torch 2.6.0" in head
+    assert not any("CUDA" in part for part in head), "the log does not tell it"

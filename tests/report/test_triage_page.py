@@ -45,8 +45,20 @@ def page(rows: list[JobRow], lang: str = "en") -> str:
 def test_it_shows_days_nodes_and_each_group(lang: str, told: list[str]) -> None:
     shown = page([failed(number, number % 3) for number in range(12)], lang)
     assert [text for text in told if text not in shown] == []
-    assert (shown.count('role="img"'), shown.count("<details><summary>1 · ")) == (2, 1)
+    assert (shown.count('role="img"'), shown.count("<summary>1 · ")) == (2, 1)
     assert all(f"logs/{number}.out:31" in shown for number in range(12))
+
+
+def test_one_kind_of_failure_can_be_shown_alone() -> None:
+    rows = [*(failed(number, number) for number in range(3)), failed(3, 3, kind="host-oom")]
+    shown = page(rows)
+    assert re.findall(r'value="(k\d)"( checked)?> ([^<]+)', shown) == [
+        ("k0", " checked", "all"),
+        ("k1", "", "GPU memory (3)"),
+        ("k2", "", "host memory (1)"),
+    ]
+    assert (shown.count('class="kind k1"'), shown.count('class="kind k2"')) == (3, 1)
+    assert "<input" not in page(rows[:3]), "where all are of one kind there is nothing to choose"
 
 
 def test_a_message_is_for_one_user_or_for_all_of_them() -> None:

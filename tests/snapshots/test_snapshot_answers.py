@@ -201,7 +201,7 @@ def test_a_device_whose_trace_does_not_fit_was_read(tmp_path: Path) -> None:
 
 def test_a_number_and_a_colour_mean_one_thing_on_a_page(tmp_path: Path) -> None:
     page = answer(tmp_path, "--format", "html", run=leaking())
-    entry = r'<li><svg class="key"[^>]*><rect class="([^"]+)"[^>]*/><text[^>]*>(\d+)</text></svg>([^<]+)'
+    entry = r'(?:<li>|<summary>)<svg class="key"[^>]*><rect class="([^"]+)"[^>]*/><text[^>]*>(\d+)</text></svg>([^<]+)'
     meant: dict[str, set[tuple[str, str]]] = {}
     for hue, number, label in re.findall(entry, page):
         meant.setdefault(label.strip(), set()).add((hue, number))
@@ -213,11 +213,44 @@ def test_a_number_and_a_colour_mean_one_thing_on_a_page(tmp_path: Path) -> None:
 
 def test_drawings_hold_what_was_there(tmp_path: Path) -> None:
     page = answer(tmp_path, "--format", "html", run=leaking())
-    over_time, where = re.findall(r'<svg class="chart" .*?</svg>', page, re.S)
+    over_time, where = re.findall(r'<svg class="chart" .*?</svg>(?!</svg>)', page, re.S)
     assert "out of memory" in over_time
     assert over_time.count('class="step"') == 9
     assert "<title>app/scores.py:52:add (use unknown): 540.00 MiB</title>" in over_time
-    assert where.count("<title>app/scores.py:52:add (use unknown): 60.00 MiB</title>") == 9
+    assert where.count("<title>app/scores.py:52:add (use unknown): 60.00 MiB</title>") == 1
+    assert ">9 × 60.00 MiB</text>" in where, "segments that look alike are one row"
+
+
+def test_a_holder_opens_with_its_blocks_steps_and_stack(tmp_path: Path) -> None:
+    page = answer(tmp_path, "--format", "html", run=leaking())
+    opened = {
+        re.sub("<[^>]+>", "", head).partition(" ")[0].lstrip("0123456789"): rest
+        for head, rest in re.findall(r"<details><summary>(.*?)</summary>(.*?)</details>", page, re.S)
+    }
+    kept = opened["app/scores.py:52:add"]
+    assert "9 blocks where it is largest, in use from step 2 to step 10." in kept
+    assert "<pre>app/scores.py:52:add\napp/fit.py:80:main</pre>" in kept
+    assert "1 block where it is largest" in opened["app/fit.py:20:main"]
+
+
+@pytest.mark.parametrize(("program", "lang", "says"), [
+    pytest.param(training(), "en", "950.00 MiB were in use at the peak: 42 % weights, 32 % activations, 21 % optimizer states. No request failed", id="nothing failed"),
+    pytest.param(training(), "zh", "峰值时占用 950.00 MiB：权重 42 %", id="in Chinese"),
+    pytest.param(leaking(), "en", "1.11 GiB were in use when it failed: 47 % app/scores.py:52:add, 35 % weights", id="a line where the use is unknown"),
+    pytest.param(without_history(), "en", "600.00 MiB were in use when the snapshot was taken: 67 % weights", id="nothing was recorded"),
+])  # fmt: skip
+def test_the_first_sentences_say_what_holds_the_memory(tmp_path: Path, program: Program, lang: str, says: str) -> None:
+    told = re.sub(r"\s+", " ", answer(tmp_path, "--lang", lang, run=program))
+    assert says in told
+
+
+def test_a_holder_looks_the_same_on_each_rank(tmp_path: Path) -> None:
+    page = answer(tmp_path, "--format", "html", rank0=training(), rank1=leaking())
+    beside = page[page.index("colours as above") :]
+    looks = {label: hue for hue, label in re.findall(r'<path class="area (a\d)"[^>]*><title>([^<]+?): ', page)}
+    drawn = re.findall(r'<rect class="part (\w+)"[^>]*><title>([^<]+?): ', beside)
+    assert len(drawn) > 5 and all(looks[label] == hue for hue, label in drawn if label in looks)
+    assert {label for _, label in drawn} >= {"app/scores.py:52:add (use unknown)", "app/net.py:44:forward (activations)"}
 
 
 @pytest.mark.skipif(_CHROMIUM is None, reason="there is no Chromium here")

@@ -9,7 +9,9 @@ from pathlib import Path
 import yaml
 from msgspec import Struct, convert
 
-from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.advice.fixes import unique_fixes
+from oomdoctor.advice.ladder import ladder
+from oomdoctor.case.diagnosis import Diagnosis, Fix
 from oomdoctor.case.text import Text
 from oomdoctor.findings.template import FIGURE, general_template
 from oomdoctor.knowledge.book import Book
@@ -17,16 +19,24 @@ from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.knowledge.records.fix import FixRecord
 from oomdoctor.knowledge.records.problem import CaseExample, ProblemRecord
 from oomdoctor.knowledge.records.signature import SignatureRecord
+from oomdoctor.knowledge.tables.titles import framework_title
+from oomdoctor.report.diagnosis.do_this import do_this
+from oomdoctor.report.diagnosis.typed_lines import typed_spans
+from oomdoctor.report.document import BriefSteps, Style
 from oomdoctor.report.handbook.catalogue import fix_link, not_this_lines, problem_link, prose, settings_table
 from oomdoctor.report.handbook.parts import diagnose_example, last_lines, versions
-from oomdoctor.report.render.markdown import escaped
+from oomdoctor.report.render import markdown
+from oomdoctor.report.render.markdown import code, escaped
 from oomdoctor.report.wording import handbook
 from oomdoctor.report.wording.handbook import KINDS
+from oomdoctor.report.wording.phrases import bare, lower_first
 from oomdoctor.report.wording.wording import Wording
 
 _LIST = Path(__file__).parents[2] / "docs" / "messages.yaml"
 _CAUSES = 4
 _FIXES = 8
+_FIRST = 3
+"""Of the fixes, those that the page begins with, in a line each."""
 _KEYS = 12
 """Rows of keys that a page shows of each fix; the page of the fix has all."""
 _PAGE = "[{text}](site:#log)"
@@ -42,7 +52,9 @@ DESCRIPTION = Text(
     "{meaning} Why “{message}” appears, the settings that fix it in each framework, and an example log.",
     "{meaning}出现“{message}”的原因、各框架中对应的参数，以及示例日志。",
 )
-PRINTED = Text("Printed by {program}", "由 {program} 输出")
+PERHAPS = Text("Perhaps {meaning}", "可能是：{meaning}")
+PRINTED = Text("Printed by {program} {versions}", "由 {program}（{versions}）输出")
+FIRST = Text("Try this first", "先试这些")
 EXAMPLE = Text("An example", "示例")
 BEHIND = Text("What can be behind it", "可能的原因")
 BEHIND_LEAD = Text(
@@ -111,7 +123,8 @@ def _page(book: Book, message: Message, wording: Wording) -> Iterator[str]:
     diagnosis = diagnose_example(book, CaseExample(name="", log=text))
     causes = [book.problems[finding.id] for finding in diagnosis.findings if finding.id in book.problems][:_CAUSES]
     yield f"# {escaped(wording.say(TITLE, message=message.title))}"
-    yield from _meaning(book, record, message, wording)
+    yield from _meaning(book, record, wording)
+    yield from _first(diagnosis, wording)
     yield f"## {wording.say(EXAMPLE)}"
     yield f"```text\n{last_lines(text)}\n```"
     yield from _causes(causes, wording)
@@ -120,15 +133,42 @@ def _page(book: Book, message: Message, wording: Wording) -> Iterator[str]:
     yield f"## {wording.say(YOURS)}"
     yield wording.say(YOURS_LEAD, page=_PAGE.format(text=wording.say(PASTE)))
     yield "```sh\npip install oomdoctor\noomdoctor diagnose train.log\n```"
+    yield wording.say(ALSO, list=wording.listed(f"`{phrase}`" for phrase in message.search))
 
 
-def _meaning(book: Book, record: SignatureRecord, message: Message, wording: Wording) -> Iterator[str]:
+def _meaning(book: Book, record: SignatureRecord, wording: Wording) -> Iterator[str]:
+    meaning = wording.say(KINDS[record.kind])
+    if record.certainty == "possible":
+        meaning = wording.say(PERHAPS, meaning=lower_first(meaning))
     certainty = wording.blank + wording.say(handbook.MESSAGE[record.certainty]) if record.certainty and record.kind != "consequence" else ""
-    yield escaped(wording.say(KINDS[record.kind]) + certainty)
+    yield escaped(meaning + certainty)
     span = versions(record.since, record.until, wording)
-    printed = wording.say(PRINTED, program=book.program(record.id)) + wording.blank + span if span else ""
-    also = wording.say(ALSO, list=wording.listed(f"`{phrase}`" for phrase in message.search))
-    yield escaped(wording.sentence(printed)) + wording.blank + also if printed else also
+    if span:
+        program = framework_title(book.program(record.id))
+        yield escaped(wording.sentence(wording.say(PRINTED, program=program, versions=span)))
+
+
+def _first(diagnosis: Diagnosis, wording: Wording) -> Iterator[str]:
+    """Yield the first things to do: what to type where no program is known, without a figure of the example."""
+    if diagnosis.open_phase is not None:
+        lines = list(markdown.blocks([block for block in do_this(diagnosis, wording) if isinstance(block, BriefSteps)]))
+    else:
+        fixes = ladder(unique_fixes(diagnosis.findings))[:_FIRST]
+        lines = ["\n".join(f"{number}. {_in_a_line(fix, wording)}" for number, fix in enumerate(fixes, 1))]
+    if any(lines):
+        yield f"## {wording.say(FIRST)}"
+        yield from map(str.rstrip, lines)
+
+
+def _in_a_line(fix: Fix, wording: Wording) -> str:
+    """Return what to type for a fix, else how it is done."""
+    if fix.typed:
+        how = "".join(code(span.text) if span.style is Style.CODE else escaped(span.text) for span in typed_spans(fix.typed, wording))
+    elif fix.command and "\n" not in fix.command:
+        how = code(fix.command)
+    else:
+        how = prose(wording.first_sentences(wording.say(fix.how), 1))
+    return f"**{escaped(bare(wording.say(fix.title)))}**{wording.colon}{how}"
 
 
 def _causes(causes: list[ProblemRecord], wording: Wording) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from oomdoctor.report.charts import texts
-from oomdoctor.report.charts.figure import Drawing, Figures, figure, hue_of, legend, line_sign, number_of, part_sign, summed_up
+from oomdoctor.report.charts.figure import Drawing, Figures, figure, hue_of, line_sign, number_of, part_sign, summed_up
 from oomdoctor.report.charts.plot import HEIGHT, LEFT, RIGHT, TOP, WIDTH, Plot
 from oomdoctor.report.document import Area, Areas
 from oomdoctor.report.wording.wording import Wording
@@ -28,13 +28,31 @@ def drawn_areas(block: Areas, wording: Wording, number: int) -> str:
         return ""
     top = max(*block.line.sizes, *map(sum, zip(*(area.sizes for area in block.areas))), 1)
     plot = Plot(0, points - 1, top)
-    shapes = [*plot.lines(), *_layers(block.areas, plot), _line(block.line, plot), *_marks(block), *_columns(block)]
+    inside = "".join((*_layers(block.areas, plot), _line(block.line, plot), *_marks(block), *_columns(block)))
+    shapes = [*plot.lines(), _scaled(inside)]
     highest = [wording.say(texts.AT_MOST, size=format_size(max(area.sizes))) for area in (*block.areas, block.line)]
     told = summed_up([f"{area.label}: {most}" for area, most in zip((*block.areas, block.line), highest)], wording)
     signs = [part_sign(hue_of(at, area.style), number_of(at, area.style)) for at, area in enumerate(block.areas)]
-    entries = zip((*signs, line_sign("around")), (*(area.label for area in block.areas), block.line.label), highest)
+    entries = "".join(map(_entry, (*signs, line_sign("around")), (*block.areas, block.line), highest))
     drawing = Drawing(block.title, told, TOP + HEIGHT + 8, "".join(shapes))
-    return figure(drawing, number, wording, legend=legend(entries), figures=_figures(block, points, wording))
+    return figure(drawing, number, wording, legend=f'<ul class="legend">{entries}</ul>', figures=_figures(block, points, wording))
+
+
+def _scaled(inside: str) -> str:
+    """Return a window on the shapes in their own scale; a page that can act moves it along the axis."""
+    box = f"{LEFT - 1} 0 {WIDTH - LEFT + 1} {TOP + HEIGHT + 8}"
+    x, y, width, height = box.split()
+    place = f'x="{x}" y="{y}" width="{width}" height="{height}"'
+    return f'<svg class="window" {place} viewBox="{box}" preserveAspectRatio="none">{inside}</svg>'
+
+
+def _entry(sign: str, area: Area, most: str) -> str:
+    """Return a part in the legend, which opens where there is more to tell."""
+    named = f'{sign}{escape(area.label)} <span class="dim">{escape(most)}</span>'
+    if not area.about:
+        return f"<li>{named}</li>"
+    stack = f"<pre>{escape(chr(10).join(area.stack))}</pre>" if area.stack else ""
+    return f"<li><details><summary>{named}</summary><p>{escape(area.about)}</p>{stack}</details></li>"
 
 
 def _layers(areas: Sequence[Area], plot: Plot) -> Iterator[str]:

@@ -71,8 +71,8 @@ def _hues(bars: Sequence[Bar], first: Sequence[str] = ()) -> _Hues:
     known = {part.label: part.style for bar in reversed(bars) for part in bar.slices}
     named = dict.fromkeys((*first, *(part.label for bar in bars for part in bar.slices if part.style is not Style.GOOD)))
     free = [label for label, style in known.items() if style is Style.GOOD and label not in named]
-    styles = {label: known[label] for label in (*named, *free) if label in known}
-    return {label: (hue_of(at, style), number_of(at, style)) for at, (label, style) in enumerate(styles.items())}
+    order = [(at, label, known[label]) for at, label in enumerate((*named, *free)) if label in known]
+    return {label: (hue_of(at, style), number_of(at, style)) for at, label, style in order}
 
 
 def _drawing(title: str, bars: Sequence[Bar], mark: Mark | None, hues: _Hues, wording: Wording) -> Drawing:

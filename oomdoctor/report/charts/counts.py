@@ -15,9 +15,9 @@ from oomdoctor.report.wording.wording import Wording
 _LEFT, _TOP = 150, 14
 _HEIGHT = 140
 _ROW = 22
-_NAMED = 6
+_NAMED = 5
 """So many times have their name below the drawing."""
-_NAME = 80
+_NAME = 110
 """As wide as the name of a day; where there is less room to the right edge it is left out."""
 _LETTER_WIDE = 14
 _LETTER_HIGH = 15

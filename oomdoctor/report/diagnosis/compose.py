@@ -24,7 +24,7 @@ from oomdoctor.report.diagnosis.opening import opening, says_less
 from oomdoctor.report.diagnosis.over_time import over_time
 from oomdoctor.report.diagnosis.places import event_place, event_row, event_text
 from oomdoctor.report.diagnosis.printed_memory import printed_memory_chart
-from oomdoctor.report.diagnosis.read_as import read_as
+from oomdoctor.report.diagnosis.read_as import read_as, run_head
 from oomdoctor.report.diagnosis.runs import runs_blocks
 from oomdoctor.report.diagnosis.server_memory import server_memory
 from oomdoctor.report.diagnosis.steps import not_this
@@ -84,7 +84,8 @@ def compose(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
         blocks += also_in_log(case, blocks, wording)
     # What is folded comes last, together: a screen is read from the top, and these are its index.
     blocks.sort(key=lambda block: isinstance(block, Folded))
-    return Document(title=f"oomdoctor {version} · {_inputs(case, wording)}", blocks=tuple(blocks), lang=wording.lang)
+    title = f"oomdoctor {version} · {_inputs(case, wording)}"
+    return Document(title=title, blocks=tuple(blocks), lang=wording.lang, head=run_head(case, wording))
 
 
 def _over_time(case: Case, wording: Wording) -> Iterator[Block]:
@@ -130,9 +131,11 @@ def _figures(incident: Incident, expected: Expected | None, wording: Wording) ->
 
 def _citations(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
     cites = list(dict.fromkeys(cite for finding in findings for cite in finding.cites))
+    order = list(dict.fromkeys((cite.title, cite.url) for cite in cites))
+    cites.sort(key=lambda cite: order.index((cite.title, cite.url)))
     if not cites:
         return
-    blocks = [block for cite in cites[:_CITES] for block in _cite(cite, wording)]
+    blocks = [block for at, cite in enumerate(cites[:_CITES]) for block in _cite(cite, wording, is_named=_is_same(cites, at))]
     yield Folded(
         wording.say(labels.SOURCES, n=len(cites)),
         (*blocks, *_rest(len(cites) - _CITES, wording)),
@@ -144,9 +147,16 @@ def _correction(cite: Cite, wording: Wording) -> tuple[Span, ...]:
     return (*spans(wording.say(labels.CORRECTED_SAYS, source=cite.title, says=bare(wording.say(cite.says)))), *spans(correction))
 
 
-def _cite(cite: Cite, wording: Wording) -> Iterator[Block]:
+def _is_same(cites: Sequence[Cite], at: int) -> bool:
+    """Return whether a statement is of the same source as the one before it."""
+    return at > 0 and (cites[at].title, cites[at].url) == (cites[at - 1].title, cites[at - 1].url)
+
+
+def _cite(cite: Cite, wording: Wording, *, is_named: bool) -> Iterator[Block]:
+    """Yield a source, unless it is named already, and what it says."""
     link = (Span(" "), Span(cite.url, Style.LINK)) if cite.url else ()
-    yield Paragraph((Span(cite.title, Style.STRONG), *link))
+    if not is_named:
+        yield Paragraph((Span(cite.title, Style.STRONG), *link))
     if cite.correction is not None and cite.verdict in _NOT_RIGHT:
         yield Paragraph(_correction(cite, wording))
     else:

@@ -16,6 +16,7 @@ from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_size
 
 _LONGEST = 60
+_VERSIONS = (("torch", "log.torch_version"), ("CUDA", "log.cuda_version"))
 _NAMES = {"lora": "LoRA", "qlora": "QLoRA", "dora": "DoRA", "serve": "", "infer": ""}
 _ABBREVIATED = 5
 """Methods of so few letters are abbreviations: SFT, DPO, GRPO."""
@@ -38,6 +39,16 @@ def read_as(case: Case, wording: Wording) -> Iterator[Block]:
     if len(parts) > 1:
         stated = Span(wording.say(_STATED), Style.DIM) if _is_stated(case) else Span("")
         yield Paragraph((Span(wording.say(labels.READ_AS), Style.DIM), Span(" · ".join(dict.fromkeys(parts))), stated))
+
+
+def run_head(case: Case, wording: Wording) -> tuple[str, ...]:
+    """Return what a page is of: log, model, cards, versions and the time of the failure, as far as they are known."""
+    settings = case.training.settings if case.training is not None else RunSettings()
+    logs = [last_part(source.name) for source in case.sources if source.name not in ("", "-")]
+    versions = (f"{name} {case.facts[key]}" for name, key in _VERSIONS if case.facts.get(key))
+    time = case.incidents[0].root.time if case.incidents else None
+    parts = (*logs[:1], *_model(case, settings), *_card(case, settings, wording), *versions, time or "")
+    return tuple(dict.fromkeys(clean_line(part, _LONGEST) for part in parts if part))
 
 
 def _is_stated(case: Case) -> bool:

@@ -11,7 +11,7 @@ from oomdoctor.case.diagnosis import KnownBug
 from oomdoctor.findings.bugs import describe
 from oomdoctor.knowledge.records.bug import ProgramBug
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Style
-from oomdoctor.report.handbook.parts import page_head
+from oomdoctor.report.handbook.head import page_head
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording import bugs as texts
 from oomdoctor.report.wording.phrases import bare, spans

@@ -9,7 +9,8 @@ from oomdoctor.knowledge.records.fix import FixRecord, SettingRecord, TypedRecor
 from oomdoctor.knowledge.records.problem import CiteRecord
 from oomdoctor.knowledge.tables.titles import framework_title
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span, Style
-from oomdoctor.report.handbook.parts import citation_blocks, page_head, versions, what_does_not_help
+from oomdoctor.report.handbook.head import page_head
+from oomdoctor.report.handbook.parts import citation_blocks, versions, what_does_not_help
 from oomdoctor.report.wording import handbook
 from oomdoctor.report.wording.phrases import setting_line, spans
 from oomdoctor.report.wording.wording import Wording

@@ -28,12 +28,6 @@ _EXAMPLE_LINES = 12
 _NOT_RIGHT = ("wrong", "partly")
 
 
-def page_head(title: str, about: Sequence[str], url: str | None = None) -> Iterator[Block]:
-    """Yield the head of a page: its title, what kind of page it is, its id."""
-    yield Paragraph((Span(title, Style.STRONG),))
-    yield Paragraph((Span(" · ".join(about), Style.DIM), *((Span(" "), Span(url, Style.LINK)) if url else ())))
-
-
 def what_does_not_help(book: Book, advice: Iterable[NotThisRecord], cites: Sequence[CiteRecord], wording: Wording) -> Iterator[Block]:
     """Advice that people meet and that is wrong here, then claims of cited articles that do not hold, with what is so instead."""
     corrections = [_corrected(None, wording.say(record.advice), why_not(book, record, wording), wording) for record in advice]

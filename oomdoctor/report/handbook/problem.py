@@ -20,7 +20,8 @@ from oomdoctor.knowledge.records.fix import FixRecord
 from oomdoctor.knowledge.records.problem import ProblemRecord
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span, Step, Steps, Style
 from oomdoctor.report.handbook.fix import settings
-from oomdoctor.report.handbook.parts import citation_blocks, diagnose_example, example_blocks, example_text, page_head, what_does_not_help
+from oomdoctor.report.handbook.head import page_head
+from oomdoctor.report.handbook.parts import citation_blocks, diagnose_example, example_blocks, example_text, what_does_not_help
 from oomdoctor.report.wording import handbook
 from oomdoctor.report.wording.phrases import spans
 from oomdoctor.report.wording.wording import Wording

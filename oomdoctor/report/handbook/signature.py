@@ -9,7 +9,8 @@ from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.records.problem import CaseExample
 from oomdoctor.knowledge.records.signature import SignatureRecord
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Quote, Row, Span
-from oomdoctor.report.handbook.parts import diagnose_example, example_blocks, example_text, last_lines, page_head, versions
+from oomdoctor.report.handbook.head import page_head
+from oomdoctor.report.handbook.parts import diagnose_example, example_blocks, example_text, last_lines, versions
 from oomdoctor.report.wording import handbook
 from oomdoctor.report.wording.handbook import KINDS
 from oomdoctor.report.wording.phrases import bare

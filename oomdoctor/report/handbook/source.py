@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.records.source import Claim, SourceRecord
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span, Style
-from oomdoctor.report.handbook.parts import page_head
+from oomdoctor.report.handbook.head import page_head
 from oomdoctor.report.wording import handbook
 from oomdoctor.report.wording.phrases import spans
 from oomdoctor.report.wording.wording import Wording

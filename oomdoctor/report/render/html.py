@@ -26,6 +26,7 @@ from oomdoctor.report.document import (
     Curves,
     Document,
     Facts,
+    Filter,
     Folded,
     Heading,
     Paragraph,
@@ -41,6 +42,7 @@ from oomdoctor.report.document import (
 from oomdoctor.report.wording.wording import Wording
 
 _LINK = re.compile(r"https?://[^\s<>\"'`]{1,500}\Z")
+_SHORT = 12
 _TAGS = {Style.STRONG: "strong", Style.CODE: "code"}
 _PAGE = """<!DOCTYPE html>
 <html lang="{lang}">
@@ -52,7 +54,7 @@ _PAGE = """<!DOCTYPE html>
 <style>{style}</style>
 </head>
 <body>
-<main>
+{head}<main>
 {body}
 </main>
 <footer>{title}</footer>
@@ -64,7 +66,8 @@ _PAGE = """<!DOCTYPE html>
 def render(document: Document) -> str:
     """Render the report as a page of HTML in one file."""
     title = escape(document.title)
-    return _PAGE.format(lang=escape(document.lang), policy=policy(), title=title, style=stylesheet(), body=render_main(document))
+    head = f"<header>{escape(' · '.join(document.head))}</header>\n" if document.head else ""
+    return _PAGE.format(head=head, lang=escape(document.lang), policy=policy(), title=title, style=stylesheet(), body=render_main(document))
 
 
 def render_main(document: Document) -> str:
@@ -101,7 +104,10 @@ class _BlockWriter:
             elif isinstance(block, Folded):
                 gist = f' <span class="dim">{escape(block.gist)}</span>' if block.gist else ""
                 folded = "\n".join(self.blocks(block.blocks))
-                yield f"<details><summary>{escape(block.title)}{gist}</summary>\n{folded}\n</details>"
+                kind = "" if block.kind is None else f' class="kind k{block.kind}"'
+                yield f"<details{kind}><summary>{escape(block.title)}{gist}</summary>\n{folded}\n</details>"
+            elif isinstance(block, Filter):
+                yield _filter(block)
             else:
                 yield self._chart(block)
 
@@ -122,6 +128,15 @@ class _BlockWriter:
         return drawn_count_grid(block, self._wording, number)
 
 
+def _filter(block: Filter) -> str:
+    """Return the choice; the stylesheet hides what is not of the chosen kind, without a script."""
+    choices = "".join(
+        f'<label><input type="radio" name="kind" value="k{number}"{"" if number else " checked"}> {escape(kind)}</label>'
+        for number, kind in enumerate(block.kinds)
+    )
+    return f'<fieldset class="filter"><legend>{escape(block.title)}</legend>{choices}</fieldset>'
+
+
 def _spans(spans: Sequence[Span]) -> str:
     return "".join(_span(span) for span in spans)
 
@@ -137,7 +152,13 @@ def _span(span: Span) -> str:
 
 
 def _table(rows: Sequence[Row]) -> str:
-    return "<table>" + "".join(f"<tr><th>{escape(row.label)}</th>{_cells(row)}</tr>" for row in rows) + "</table>"
+    return "<table>" + "".join(f"<tr>{_label(row.label)}{_cells(row)}</tr>" for row in rows) + "</table>"
+
+
+def _label(label: str) -> str:
+    """Return the name of a row; a short one, a size say, is never broken."""
+    kind = ' class="unbroken"' if label and label.isascii() and len(label) <= _SHORT else ""
+    return f"<th{kind}>{escape(label)}</th>"
 
 
 def _grid(table: Table) -> str:

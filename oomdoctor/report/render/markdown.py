@@ -21,6 +21,7 @@ from oomdoctor.report.document import (
     Curves,
     Document,
     Facts,
+    Filter,
     Folded,
     Heading,
     Paragraph,
@@ -72,7 +73,7 @@ def blocks(sequence: Sequence[Block]) -> Iterator[str]:
             yield "" if block.is_told else _table(bar_rows(block))
         elif isinstance(block, Areas):
             yield _areas(block)
-        elif isinstance(block, (Curves, Strips, CountBars, CountGrid)):
+        elif isinstance(block, (Curves, Strips, CountBars, CountGrid, Filter)):
             continue
         elif isinstance(block, Quote):
             yield _start(escaped(block.where)) + (f"\n{fenced(block.text)}" if block.text else "")

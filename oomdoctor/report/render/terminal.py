@@ -22,6 +22,7 @@ from oomdoctor.report.document import (
     Curves,
     Document,
     Facts,
+    Filter,
     Folded,
     Heading,
     Paragraph,
@@ -129,7 +130,7 @@ def _block(block: Block, width: int, full: bool, chart: int) -> Iterator[StyledL
     elif isinstance(block, (Areas, Curves)):
         if chart and not (isinstance(block, Curves) and block.is_told):
             yield from chart_lines(block, width, chart)
-    elif isinstance(block, (Strips, CountBars, CountGrid)):
+    elif isinstance(block, (Strips, CountBars, CountGrid, Filter)):
         return
     elif isinstance(block, Quote):
         yield from _quote(block, width, full)

@@ -8,7 +8,7 @@ from oomdoctor.api.runs.snapshot import SnapshotReport
 from oomdoctor.case.diagnosis import Finding
 from oomdoctor.report.diagnosis.steps import first_of_each
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Style
-from oomdoctor.report.runs.snapshot_holders import category_name, growth_blocks, holder_blocks, neighbour_blocks
+from oomdoctor.report.runs.snapshot_holders import category_name, growth_blocks, held_parts, holder_blocks, neighbour_blocks
 from oomdoctor.report.runs.snapshot_pictures import over_time, where_it_lay
 from oomdoctor.report.runs.snapshot_ranks import named_devices, rank_blocks
 from oomdoctor.report.wording import labels
@@ -45,7 +45,7 @@ def compose(report: SnapshotReport, wording: Wording, version: str, *, is_page: 
     if device is not None:
         name = next(name for name, other in named if other is device)
         blocks = list(_device(name, device, report, wording, is_page=is_page))
-    blocks += rank_blocks(named, report.categories, wording)
+    blocks += rank_blocks(named, device, report.categories, wording)
     blocks += _unknown(report, device, wording)
     blocks.sort(key=lambda block: isinstance(block, Folded))
     return Document(wording.say(texts.TITLE, version=version), tuple(blocks), lang=wording.lang)
@@ -53,13 +53,14 @@ def compose(report: SnapshotReport, wording: Wording, version: str, *, is_page: 
 
 def _device(name: str, device: DeviceExplanation, report: SnapshotReport, wording: Wording, *, is_page: bool) -> Iterator[Block]:
     refusal, names = last_refusal(device), report.categories
+    held = held_parts(device, names, wording)
     if refusal is None and any(file.is_cut for file in report.files):
         yield Paragraph((Span(wording.say(texts.CUT), Style.BAD),))
     else:
-        yield from _verdict(name, refusal, report, wording)
-    yield Facts(tuple(_totals(name, device, wording)))
-    title = wording.say(texts.OVER_TIME_BY if is_page else texts.OVER_TIME)
-    yield from over_time(device, names, wording, title=title)
+        yield from _verdict(name, refusal, report, held, wording)
+    totals, title = Facts(tuple(_totals(name, device, wording))), wording.say(texts.OVER_TIME_BY if is_page else texts.OVER_TIME)
+    chart = over_time(device, names, wording, title=title)
+    yield from (*chart, totals) if is_page else (totals, *chart)
     yield from _findings(report.findings, wording)
     yield from holder_blocks(device, names, wording, is_page=is_page)
     yield from neighbour_blocks(refusal, names, wording)
@@ -68,10 +69,18 @@ def _device(name: str, device: DeviceExplanation, report: SnapshotReport, wordin
         yield from where_it_lay(device, names, wording)
 
 
-def _verdict(name: str, refusal: Refusal | None, report: SnapshotReport, wording: Wording) -> Iterator[Block]:
+def _verdict(name: str, refusal: Refusal | None, report: SnapshotReport, held: str | None, wording: Wording) -> Iterator[Block]:
+    """Yield whether a request failed, and what the memory was in use for: that first where none failed."""
     if refusal is None:
-        yield Paragraph((Span(wording.say(texts.NO_FAILURE), Style.STRONG),))
+        parts = (wording.say(texts.NO_FAILURE),) if held is None else (held, wording.say(texts.NO_FAILURE))
+        yield from (Paragraph((Span(text, Style.PLAIN if at else Style.STRONG),)) for at, text in enumerate(parts))
         return
+    yield from _failure(name, refusal, report, wording)
+    if held is not None:
+        yield Paragraph((Span(held),))
+
+
+def _failure(name: str, refusal: Refusal, report: SnapshotReport, wording: Wording) -> Iterator[Block]:
     size = format_size(refusal.requested)
     if refusal.survived:
         yield Paragraph((Span(wording.say(texts.SURVIVED, device=name, size=size), Style.STRONG),))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from oomdoctor.case.text import Text
@@ -12,12 +13,16 @@ from oomdoctor.snapshots.explain import DeviceExplanation
 from oomdoctor.snapshots.facts import by_category
 from oomdoctor.snapshots.places import short_place
 from oomdoctor.snapshots.refusal import Refusal
+from oomdoctor.snapshots.sites import UNKNOWN
 from oomdoctor.units import format_share, format_size
 
 _LINES = 6
 _FOLDED = 40
 _NEIGHBOURS = 4
 _GROWING = 3
+_PARTS = 3
+_PART = 0.03
+"""Of all, what a part must have to be named in the first sentence."""
 _UNTOLD = ("there-before-the-recording", "unknown")
 _LEAST = 0.005
 """Of all, what a category must have for a slice of its own."""
@@ -34,6 +39,35 @@ def category_name(category: str, names: Names, wording: Wording) -> str:
 def place(site: str | None, wording: Wording) -> str:
     """Return the part of a place that tells."""
     return wording.say(texts.NO_FRAME) if site is None else short_place(site)
+
+
+def owner_name(owner: tuple[str | None, str], names: Names, wording: Wording) -> str:
+    """Return a line with what it holds."""
+    site, category = owner
+    name = category_name(category, names, wording)
+    return name if site is None else place(site, wording) + wording.aside(name)
+
+
+def held_parts(device: DeviceExplanation, names: Names, wording: Wording) -> str | None:
+    """Return a sentence of what most of the memory is in use for, and of the lines where that is not known; None where neither is."""
+    total = sum(holder.size for holder in device.holders)
+    parts = [
+        wording.say(texts.HELD_PART, share=format_share(size / total), name=name)
+        for name, size in _named_parts(device, names, wording).most_common(_PARTS)
+        if size >= _PART * total
+    ]
+    held = {"size": format_size(total), "parts": wording.item_comma.join(parts)}
+    return wording.say(texts.HELD_AT[device.holders_at], **held) if parts else None
+
+
+def _named_parts(device: DeviceExplanation, names: Names, wording: Wording) -> Counter[str]:
+    sums = Counter[str]()
+    for holder in device.holders:
+        if holder.category != UNKNOWN:
+            sums[category_name(holder.category, names, wording)] += holder.size
+        elif holder.site is not None:
+            sums[short_place(holder.site)] += holder.size
+    return sums
 
 
 def holder_blocks(device: DeviceExplanation, names: Names, wording: Wording, *, is_page: bool) -> Iterator[Block]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median_low
 
 from oomdoctor.api.runs.snapshot import SnapshotFile
-from oomdoctor.report.document import Block, Cell, Heading, Paragraph, Span, Style, Table
-from oomdoctor.report.runs.snapshot_holders import Names, category_name, place
+from oomdoctor.report.document import Bar, Bars, Block, Cell, Heading, Paragraph, Slice, Span, Style, Table
+from oomdoctor.report.runs.snapshot_holders import Names, category_name, owner_name, place
 from oomdoctor.report.wording import snapshot as texts
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.snapshots.explain import DeviceExplanation
 from oomdoctor.snapshots.facts import last_refusal
+from oomdoctor.snapshots.picture.course import Owner
 from oomdoctor.units import MIB, format_size
 
 _LEAST = 64 * MIB
@@ -22,7 +24,7 @@ _SHOWN = 16
 
 Named = tuple[str, DeviceExplanation]
 """A device, and the name of the file and card."""
-Held = Mapping[tuple[str | None, str], int]
+Held = Mapping[Owner, int]
 
 
 def named_devices(files: Sequence[SnapshotFile], wording: Wording) -> list[Named]:
@@ -38,15 +40,38 @@ def named_devices(files: Sequence[SnapshotFile], wording: Wording) -> list[Named
     return out
 
 
-def rank_blocks(devices: Sequence[Named], names: Names, wording: Wording) -> Iterator[Block]:
-    """Yield the devices beside each other, and what the fullest holds that the others do not."""
+def rank_blocks(devices: Sequence[Named], drawn: DeviceExplanation | None, names: Names, wording: Wording) -> Iterator[Block]:
+    """Yield the devices beside each other, and what the fullest holds that the others do not; holders look as in the chart of `drawn`."""
     if len(devices) < 2:
         return
     yield Heading(wording.say(texts.RANKS))
     text = _fullest(devices, names, wording)
     yield Paragraph((Span(text or wording.say(texts.ALIKE), Style.STRONG if text else Style.PLAIN),))
+    yield _bars(devices[:_SHOWN], () if drawn is None else drawn.map_owners, names, wording)
     columns = tuple(Cell(wording.say(column)) for column in texts.RANK_COLUMNS)
     yield Table(wording.say(texts.RANKS_AT_PEAK), columns, tuple(_row(name, device) for name, device in devices[:_SHOWN]))
+
+
+def _bars(devices: Sequence[Named], owners: Sequence[Owner], names: Names, wording: Wording) -> Bars:
+    """Return what each device holds, in one scale."""
+    rest = wording.say(texts.OTHERS)
+    held = [(name, Counter[str](), sum(holder.size for holder in device.holders)) for name, device in devices]
+    for (_, sums, _), (_, device) in zip(held, devices):
+        for owner, size in _held(device).items():
+            sums[owner_name(owner, names, wording) if owner in owners else rest] += size
+    whole = max(1, *(total for *_, total in held))
+    bars = (
+        Bar(
+            name,
+            tuple(
+                Slice(label, format_size(size), size / whole, Style.DIM if label == rest else Style.PLAIN) for label, size in sums.items()
+            ),
+            value=format_size(total),
+        )
+        for name, sums, total in held
+    )
+    parts = (*(owner_name(owner, names, wording) for owner in owners), rest)
+    return Bars(wording.say(texts.RANKS_HOLD), tuple(bars), parts=parts, is_told=True)
 
 
 def _row(name: str, device: DeviceExplanation) -> tuple[Cell, ...]:

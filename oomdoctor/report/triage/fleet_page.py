@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.api.fleet.show import FleetShown, GroupShown
-from oomdoctor.report.document import Block, CountBars, CountGrid, Counts, Document, Facts, Folded, Heading, Quote, Row
+from oomdoctor.report.document import Block, CountBars, CountGrid, Counts, Document, Facts, Filter, Folded, Heading, Quote, Row
 from oomdoctor.report.triage.group_page import addressed, facts, jobs
 from oomdoctor.report.triage.group_words import failure_of, news, when, whose
 from oomdoctor.report.triage.screen import headline, left_open, nodes, regressions, table
@@ -20,6 +20,8 @@ _TABLE = 8
 _JOBS = 1000
 _NODES = 24
 _USERS = 40
+_CHOICES = 6
+"""Kinds that the stylesheet can show alone."""
 _TIMES = 45
 """More days than these are drawn as stretches of several days."""
 
@@ -34,7 +36,9 @@ def compose(shown: FleetShown, wording: Wording, version: str) -> Document:
         blocks.append(user_table(user_lines(fleet)[:_USERS], wording))
         blocks += [Heading(wording.say(texts.GROUPS)), table(fleet, shown.known, wording, _TABLE)]
         blocks.append(Heading(wording.count(texts.ALL_GROUPS, len(fleet.groups))))
-        blocks += (_group(group, wording) for group in shown.groups)
+        kinds = _kinds(fleet)
+        blocks += [_filter(fleet, kinds, wording)] if len(kinds) > 1 else []
+        blocks += (_group(group, kinds, wording) for group in shown.groups)
     return Document(wording.say(texts.TITLE, version=version), tuple(blocks), lang=wording.lang)
 
 
@@ -45,12 +49,25 @@ def _stretches(days: Sequence[str]) -> list[Sequence[str]]:
 
 
 def _by_day(fleet: Fleet, times: Sequence[Sequence[str]], wording: Wording) -> CountBars:
-    kinds = sorted(fleet.kinds, key=lambda kind: (-fleet.kinds[kind], kind))
+    kinds = _kinds(fleet)
     bars = [
         Counts(_name(days), tuple(sum(fleet.kinds_by_day.get(day, {}).get(kind, 0) for day in days) for kind in kinds)) for days in times
     ]
-    names = tuple(wording.say(texts.MEMORY[kind]) if kind in texts.MEMORY else kind for kind in kinds)
-    return CountBars(wording.say(texts.BY_DAY), names, tuple(bars))
+    return CountBars(wording.say(texts.BY_DAY), tuple(_kind(kind, wording) for kind in kinds), tuple(bars))
+
+
+def _kinds(fleet: Fleet) -> list[str]:
+    """Return what ran out, the most frequent first."""
+    return sorted(fleet.kinds, key=lambda kind: (-fleet.kinds[kind], kind))
+
+
+def _kind(kind: str, wording: Wording) -> str:
+    return wording.say(texts.MEMORY[kind]) if kind in texts.MEMORY else kind
+
+
+def _filter(fleet: Fleet, kinds: Sequence[str], wording: Wording) -> Filter:
+    named = (wording.say(texts.KIND_JOBS, kind=_kind(kind, wording), n=fleet.kinds[kind]) for kind in kinds[:_CHOICES])
+    return Filter(wording.say(texts.SHOWN_KINDS), (wording.say(texts.ALL_KINDS), *named))
 
 
 def _by_node(fleet: Fleet, times: Sequence[Sequence[str]], wording: Wording) -> CountGrid:
@@ -63,7 +80,7 @@ def _name(days: Sequence[str]) -> str:
     return days[0] if len(days) == 1 else f"{days[0]} … {days[-1]}"
 
 
-def _group(shown: GroupShown, wording: Wording) -> Folded:
+def _group(shown: GroupShown, kinds: Sequence[str], wording: Wording) -> Folded:
     group = shown.group
     title = f"{shown.number} · {wording.count(texts.GROUP_JOBS, group.jobs)} · {failure_of(group.example, wording)}"
     told = (whose(group, wording), when(list(group.days), wording), news(group, shown.known, wording))
@@ -73,7 +90,8 @@ def _group(shown: GroupShown, wording: Wording) -> Folded:
         Quote(addressed(shown, wording), message(shown, wording)),
         jobs(shown, wording, _JOBS),
     )
-    return Folded(title, blocks, gist=" · ".join(part for part in told if part))
+    kind = kinds.index(group.example.kind) + 1 if group.example.kind in kinds else None
+    return Folded(title, blocks, gist=" · ".join(part for part in told if part), kind=kind)
 
 
 def _cause(shown: GroupShown, wording: Wording) -> Iterator[Facts]:

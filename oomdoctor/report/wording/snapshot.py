@@ -21,6 +21,12 @@ CUT = Text(
     "The file ends, or is damaged, before its trace does: whether a request failed is not known.",
     "文件在记录结束之前就中断或损坏了：是否有申请失败，无从得知。",
 )
+HELD_AT: Mapping[str, Text] = {
+    "oom": Text("{size} were in use when it failed: {parts}.", "失败时占用 {size}：{parts}。"),
+    "peak": Text("{size} were in use at the peak: {parts}.", "峰值时占用 {size}：{parts}。"),
+    "end": Text("{size} were in use when the snapshot was taken: {parts}.", "保存快照时占用 {size}：{parts}。"),
+}
+HELD_PART = Text("{share} {name}", "{name} {share}")
 NO_FAILURE = Text("No request failed in this recording.", "这份记录里没有失败的申请。")
 WHY: Mapping[str, Text] = {
     "fragmentation": Text(
@@ -52,6 +58,9 @@ AT_END = Text(
 )
 OVER_TIME = Text("in use over time", "占用变化")
 OVER_TIME_BY = Text("Memory in use over the recording, by who holds it", "记录期间的显存占用（按占用者）")
+AT_ITS_MOST = Counted("{n} block where it is largest", "{n} blocks where it is largest", "最大时 {n} 块")
+FROM_STEP = Text("in use from step {first} to step {last}", "从第 {first} 步到第 {last} 步占用")
+IN_STEP = Text("in use in step {first}", "在第 {first} 步占用")
 RESERVED = Text("reserved", "预留")
 OUT_OF_MEMORY = Text("out of memory", "显存不足")
 MAP: Mapping[str, Text] = {
@@ -59,6 +68,8 @@ MAP: Mapping[str, Text] = {
     "peak": Text("Where it lay at the peak", "峰值时显存的分布"),
     "end": Text("Where it lay when the snapshot was taken", "保存快照时显存的分布"),
 }
+SEGMENTS = Text("Segments, each as long as it is large", "各个段，长度与大小成比例")
+ALIKE_SEGMENTS = Text("{n} × {label}", "{n} × {label}")
 SMALL = Text("small", "小块")
 OTHER_STREAM = Text("other pool", "其他池")
 FREE = Text("free", "空闲")
@@ -82,6 +93,7 @@ BY_ROUNDS = Text(
 )
 RANKS = Text("Beside each other", "对照")
 RANKS_AT_PEAK = Text("At the peak of each", "各自的峰值")
+RANKS_HOLD = Text("In use when each failed, else at its peak; colours as above", "各自失败时（没有失败则在峰值时）的占用，颜色同上图")
 RANK_COLUMNS = (Text("file", "文件"), Text("peak in use", "峰值占用"), Text("reserved", "预留"), Text("failed request", "失败的申请"))
 MORE = Text("{name} holds {size} more than the others in the middle", "{name} 比其他几个的中位数多占 {size}")
 MORE_FROM = Text(": {parts}.", "：{parts}。")

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from oomdoctor.units import parse_size
 
-SVG = re.compile(r'<svg class="chart".*?</svg>', re.DOTALL)
+SVG = re.compile(r'<svg class="chart".*?</svg>(?!</svg>)', re.DOTALL)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
