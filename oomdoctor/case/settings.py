@@ -346,6 +346,12 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Cards that share each of its layers."""
     kl_weight: float | None = None
     """Weight of the distance to the reference model; without it there is none."""
+    critic_model: str | None = None
+    """The model from which PPO makes its critic, by its name or path."""
+    reward_model: str | None = None
+    """The model that scores answers, by its name or path."""
+    colocated_models: bool | None = None
+    """Whether all models of PPO share the cards, where a program gives each cards of its own."""
     logprob_batch: int | None = None
     """Samples whose log-probabilities one card computes at a time."""
     logprob_tokens: int | None = None

@@ -273,6 +273,17 @@ class RolloutEngine(Struct, frozen=True, kw_only=True):
     """What that is of the card in question; 0 where none is named."""
 
 
+class ScoringModel(Struct, frozen=True, kw_only=True):
+    """A model beside the trained one that gives each answer, or each of its tokens, a figure: a critic or a reward model."""
+
+    shape: Shape
+    weights: WeightFormat
+    takes_turns: bool = False
+    """Whether it is on the host while the trained model works, and the other way round."""
+    one_pass: bool = False
+    """Whether both are trained in one pass, so that the activations of both exist at once."""
+
+
 class TracedMemory(Struct, frozen=True, kw_only=True):
     """What a trace of the model's own code found, for one card and nothing sharded. Sizes are bytes."""
 
@@ -309,6 +320,10 @@ class Setup(Struct, frozen=True, kw_only=True):
     """Sequences that a sample brings: two where answers are compared."""
     reference: bool = False
     """Whether a model that is not trained lies beside the trained one."""
+    critic: ScoringModel | None = None
+    """What PPO trains beside the model; None where the model has only one more output, or the critic has cards of its own."""
+    reward: ScoringModel | None = None
+    """What judges answers on the same cards, untrained."""
     accumulation: int = 1
     checkpointing: Checkpointing = "full"
     checkpointed_every: float = 1

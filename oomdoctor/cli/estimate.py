@@ -27,6 +27,8 @@ from oomdoctor.setups.words.question import is_question, read_question
 
 _OFFLOADS = {"params": "offload_params", "optimizer": "offload_optimizer", "activations": "activation_offload"}
 """What can be kept on the host, and the setting that says so."""
+_TRAINED = ("full", "lora", "qlora", "freeze")
+_WAYS = ("dpo", "kto", "orpo", "rm", "grpo", "ppo")
 FORMATS = ("terminal", "markdown", "json", "html", "jsonl")
 
 
@@ -50,7 +52,15 @@ class _Tokens(click.IntRange):
 @MODEL
 @HUB
 @click.option("--framework", help="The framework where no config shows it (transformers, llamafactory, ms-swift, torchtune ...).")
-@click.option("--method", "finetuning", type=click.Choice(["full", "lora", "qlora", "freeze"]), help="What is trained.")
+@click.option(
+    "--method",
+    "methods",
+    multiple=True,
+    type=click.Choice([*_TRAINED, *_WAYS]),
+    help="What is trained, and how; can be given again: --method lora --method ppo.",
+)
+@click.option("--reward-model", help="The model that scores answers (PPO); default: one like the trained.")
+@click.option("--critic-model", help="The model that PPO's critic is made from; default: the reward model.")
 @click.option("--serve", is_flag=True, help="Serve with vLLM (or what --framework names) instead of training.")
 @SERVER_VERSION
 @click.option(
@@ -97,6 +107,7 @@ def estimate(
     compares_cards: bool,
     compares_formats: bool,
     offload: tuple[str, ...],
+    methods: tuple[str, ...],
     rules: str | None,
     format_: str,
     output: str | None,
@@ -113,6 +124,7 @@ def estimate(
       oomdoctor estimate sft.yaml --gpu "RTX 4090" --gpus 4
       oomdoctor estimate "Qwen3 8B" --method lora --batch 2 --length 4096 --gpu 24GB
       oomdoctor estimate "will Qwen3-32B QLoRA fit on a 4090?"
+      oomdoctor estimate "Qwen2.5 7B" --method ppo --framework verl --gpus 8 --gpu H100
       oomdoctor estimate sft.yaml --gpu 24GB --sweep batch,length
       oomdoctor estimate --model Qwen2.5-7B --serve --gpu L40S --sweep batch=8..64,length=4k..32k
       oomdoctor estimate "Qwen3 8B" --method qlora --length 4k --cards
@@ -132,13 +144,14 @@ def estimate(
     configs, model = model_among(configs, model)
     known = {name: int(value) if name == "load_bits" else value for name, value in settings.items() if value is not None}
     known |= {_OFFLOADS[what]: True for what in offload}
+    known |= _methods(methods)
     if model is not None and is_question(model):
         worded = read_question(model)
         if worded.model is None:
             raise UsageError(f"no model stands in “{model[:200]}”: name one with its size (Qwen3-8B), or with --model")
         serve = serve or worded.serves
         model, gpu, gpus, framework = worded.model, gpu or worded.gpu, gpus or worded.gpus, framework or worded.framework
-        aside = ("model", "method", *(OF_TRAINING if serve else ()))
+        aside = ("model", *(("method", *OF_TRAINING) if serve else ()))
         told = {name: value for name, value in worded.settings.known().items() if name not in aside and value is not None}
         known = {**told, **known}
     question = _Question(model=model, gpu=gpu, gpus=gpus, framework=framework, settings=known, serve=serve, hub=hub, rules=rules)
@@ -157,6 +170,17 @@ def estimate(
     write(_render(run, format_, wording, to_terminal=output is None), output)
     if run.fits not in ("yes", None) or (run.simulation is not None and run.simulation.run.failed is not None):
         sys.exit(1)
+
+
+def _methods(methods: tuple[str, ...]) -> dict[str, Scalar]:
+    """Return what is trained and how, as settings. Raise UsageError where two exclude each other."""
+    settings: dict[str, Scalar] = {}
+    for name in methods:
+        setting = "finetuning" if name in _TRAINED else "method"
+        if settings.get(setting, name) != name:
+            raise UsageError(f"--method {settings[setting]} and --method {name} exclude each other; take one")
+        settings[setting] = name
+    return settings
 
 
 class _Question(TypedDict):

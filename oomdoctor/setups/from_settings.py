@@ -16,7 +16,7 @@ from oomdoctor.case.settings import RunSettings, positive
 from oomdoctor.case.setup import Checkpointing, Counter, FrameworkTraits, Layout, Setup
 from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.tables.memory import cache_bytes, framework_traits, training_method
-from oomdoctor.knowledge.tables.training_defaults import DefaultsQuery
+from oomdoctor.knowledge.tables.training_defaults import DefaultsQuery, without_a_word
 from oomdoctor.setups.building import layout as spread
 from oomdoctor.setups.building import rollouts, trained
 from oomdoctor.setups.building.assumptions import run_assumptions
@@ -46,6 +46,7 @@ def setup_from_settings(
     will show, unless the settings name another counter.
     """
     training = settings.method not in _ANSWERS
+    settings = _as_the_program(settings, framework) if training else settings
     layout = spread.run_layout(settings, shape, cards)
     traits = framework_traits(framework, _query(settings, layout, versions))
     if training and (sharded := spread.sharded_by_default(layout, settings, traits)) is not layout:
@@ -54,6 +55,7 @@ def setup_from_settings(
         layout = spread.as_megatron(layout, settings)
     if trained.packs_experts(settings) is not None:
         traits = replace(traits, wide_experts=not trained.packs_experts(settings))
+    whole = framework_traits(framework, replace(_query(settings, layout, versions), whole=True, packed=False))
     adapters = trained.adapters(settings, traits, shape) if training else None
     compared = training_method(settings.method or "")
     weights = trained.weights(settings, traits, shape, adapters) if training else trained.loaded_weights(settings, shape)
@@ -71,6 +73,8 @@ def setup_from_settings(
         sequences=compared.sequences,
         reference=compared.reference and rollouts.has_reference(settings, framework),
         rollout=rollouts.engine(settings, framework, answers=not compared.counted) if training else None,
+        critic=rollouts.critic(settings, framework, whole, shape) if training else None,
+        reward=rollouts.reward(settings, framework, shape) if training else None,
         accumulation=spread.accumulation(settings, traits, layout),
         checkpointing=_checkpointing(settings, traits),
         checkpointed_every=_checkpointed_every(settings) or _beside_block(settings, shape, layout),
@@ -91,6 +95,15 @@ def setup_from_settings(
     )
     made = on_ggml(made, settings, framework)
     return made, (*run_assumptions(settings, made), *ggml_assumptions(made, settings))
+
+
+def _as_the_program(settings: RunSettings, framework: str | None) -> RunSettings:
+    """Return the settings with what a program does without a word; who says how a run is spread says all of it."""
+    spread_said = any(value is not None for value in (settings.strategy, settings.zero_stage, settings.zero_file, settings.fsdp))
+    always = without_a_word(framework)
+    return settings.with_values({
+        name: value for name, value in always.items() if getattr(settings, name) is None and not (spread_said and name != "weights")
+    })  # fmt: skip
 
 
 def _query(settings: RunSettings, layout: Layout, versions: Mapping[str, str]) -> DefaultsQuery:

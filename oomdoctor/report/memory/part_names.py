@@ -8,6 +8,10 @@ from oomdoctor.report.wording.wording import Wording
 _NAMES = {
     "weights": Text("weights", "模型权重"),
     "reference": Text("reference model", "参考模型"),
+    "reward model": Text("reward model", "奖励模型"),
+    "critic": Text("critic with its optimizer states", "critic 及其优化器状态"),
+    "critic gradients": Text("gradients of the critic", "critic 的梯度"),
+    "critic activations": Text("activations of the critic", "critic 的激活值"),
     "gathered weights": Text("weights gathered from other cards", "临时聚合的权重"),
     "unpacked weights": Text("weights unpacked for use", "反量化的权重"),
     "autocast copies": Text("16-bit copies of the weights", "autocast 的半精度副本"),
@@ -42,6 +46,7 @@ _PHASES = {
     "forward": Text("end of the forward pass", "前向结束时"),
     "backward": Text("backward pass", "反向传播"),
     "step": Text("optimizer step", "优化器更新"),
+    "critic": Text("training the critic", "训练 critic"),
     "evaluation": Text("evaluation", "评测"),
     "rollout": Text("answering the prompts", "生成回答（rollout）"),
     "prompt": Text("reading the prompt", "预填充（prefill）"),

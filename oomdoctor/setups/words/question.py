@@ -24,6 +24,7 @@ _TRAINS = (
     r"(?i)\b(?:pre-?|re-?)?(?:train\w*|fine-?tun\w*|tun(?:e|ing)|sft|dpo|grpo|ppo|q?-?lora|dora|full[ -]?ft)\b|full fine[ -]?tun"
     r"|微调|训练|全参|全量"
 )
+_WAY = re.compile(r"(?i)(?<![a-z])(dpo|kto|orpo|grpo|ppo)(?![a-z])")
 _BY_FORMAT: Mapping[str, str] = {"llama.cpp": r"(?i)\bgguf\b", "transformers": r"(?i)\bpeft\b"}
 """What is asked about files or a library that name no program means this one."""
 _FORMAT = re.compile(r"(?i)\b(awq|gptq|fp8|nvfp4|mxfp4|int4|int8|i?q\d_[a-z0-9_]{1,4}|bf16|fp16)\b")
@@ -57,7 +58,7 @@ def read_question(text: str) -> WordedQuestion:
         gpu=told.card_name,
         gpus=told.cards if told.cards > 1 else None,
         framework=framework,
-        settings=_served(told.settings, text) if serves else _trained(told.settings),
+        settings=_served(told.settings, text) if serves else _trained(told.settings, text),
         serves=serves,
     )
 
@@ -80,5 +81,6 @@ def _served(settings: RunSettings, text: str) -> RunSettings:
     )
 
 
-def _trained(settings: RunSettings) -> RunSettings:
-    return replace(settings, method=None)
+def _trained(settings: RunSettings, text: str) -> RunSettings:
+    ways = {way.lower() for way in _WAY.findall(text)}
+    return replace(settings, method=ways.pop() if len(ways) == 1 else None)
