@@ -172,9 +172,9 @@ def estimate(
         sys.exit(1)
 
 
-def _methods(methods: tuple[str, ...]) -> dict[str, Scalar]:
+def _methods(methods: tuple[str, ...]) -> dict[str, str]:
     """Return what is trained and how, as settings. Raise UsageError where two exclude each other."""
-    settings: dict[str, Scalar] = {}
+    settings: dict[str, str] = {}
     for name in methods:
         setting = "finetuning" if name in _TRAINED else "method"
         if settings.get(setting, name) != name:

@@ -149,7 +149,7 @@ def test_ppo_has_the_models_that_its_program_puts_there(name: str, text: str, cr
     assert (setup.critic is not None, setup.reward is not None) == (critic, reward)
 
 
-def test_a_critic_is_trained_whole_and_a_reward_model_is_not(tmp_path: Path) -> None:
+def test_a_critic_is_trained_whole_and_a_reward_model_is_not() -> None:
     # 7.07 billion parameters without the output projection; TRL loads what it trains in fp32, with two moments of the same type.
     run = oomdoctor.estimate(model="Qwen2.5-7B", framework="trl", gpu="H200", settings={"method": "ppo", "finetuning": "lora"})
     found = parts(run, "backward")
@@ -159,7 +159,7 @@ def test_a_critic_is_trained_whole_and_a_reward_model_is_not(tmp_path: Path) -> 
     assert parts(run, "forward")["critic activations"] > 0
 
 
-def test_a_smaller_reward_model_is_counted_at_its_own_size(tmp_path: Path) -> None:
+def test_a_smaller_reward_model_is_counted_at_its_own_size() -> None:
     settings = {"method": "ppo", "reward_model": "Qwen/Qwen2.5-0.5B-Instruct"}
     run = oomdoctor.estimate(model="Qwen2.5-7B", framework="trl", gpu="H200", settings=settings)
     assert parts(run, "load")["reward model"] < 1.1 * GIB

@@ -58,7 +58,7 @@ def without_a_word(framework: str | None) -> dict[str, Plain]:
     record = framework_records().get(framework or "")
     sources = {} if record is None else record.settings
     always = ((name, source) for name in _NO_WORD & sources.keys() for source in sources[name] if not isinstance(source, str))
-    return {name: source.map["*"] for name, source in always if source.key == "*" and source.map.get("*") is not None}
+    return {name: value for name, source in always if source.key == "*" and (value := source.map.get("*")) is not None}
 
 
 def training_default(record: FrameworkRecord, name: str, query: DefaultsQuery) -> TrainingDefault | None:
