@@ -370,6 +370,12 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Frames of a video."""
     picture_batch: int | None = None
     """Pictures that are made at a time."""
+    caches_latents: bool | None = None
+    """Whether pictures are turned into latents once before training."""
+    caches_text: bool | None = None
+    """Whether texts are read once before training."""
+    swapped_blocks: int | None = None
+    """Blocks of what takes the noise away that wait on the host."""
     vae_tile: int | None = None
     """Pixels along the edge of a tile that the VAE decodes at a time."""
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from oomdoctor.case.pictures import PictureRun
 from oomdoctor.case.shape import Shape
 
 Task = Literal["train", "infer", "serve"]
@@ -357,6 +358,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     """Counted in the model's own code; None where the formulas count."""
     ggml: GgmlRun | None = None
     """None where the program is none of llama.cpp's kind."""
+    pictures: PictureRun | None = None
+    """How pictures or films are made or trained on; None for what reads and writes text."""
     rollout: RolloutEngine | None = None
     """None where no engine shares the cards."""
     placement: Placement | None = None

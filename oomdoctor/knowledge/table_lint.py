@@ -42,6 +42,10 @@ TABLES: Mapping[str, str] = {
     "other_servers": "command title nearest source",
     "optimizers": "name names states:number? bytes_per_param:number? foreach:yes-or-no paged:yes-or-no in_backward:yes-or-no source",
     "packages": "name why source",
+    "picture_programs": (
+        "framework task:train-or-infer whole frozen caches_latents:yes-or-no caches_text:yes-or-no checkpointing:yes-or-no rank:number"
+        " every_matrix:yes-or-no by_parts:yes-or-no source"
+    ),
     "requirements": "package since:version until:version needs specifier binds:yes-or-no source",
     "scoring_models": "framework critic:critic reward:reward source",
     "secret_names": "word only_after? never_after? only_before? never_before? source",
@@ -70,6 +74,7 @@ _HOLDS: Mapping[str, str] = {
     "numbers": rf"{_NUMBER}(?:\|{_NUMBER})*",
     "version": r"\d+(?:\.\d+)*",
     "yes-or-no": "yes|no",
+    "train-or-infer": "train|infer",
     "critic": "beside|one-pass|turns|head|where-colocated",
     "reward": "yes|no|where-told|where-colocated",
     "length": r"\d+(?:-\d+|\+)?",

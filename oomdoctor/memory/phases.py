@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Phase, Term
 from oomdoctor.case.setup import Setup
-from oomdoctor.memory import activations, allocator, ggml, inference, loading, logits, optimizer, rollout, saving, scoring, traced
+from oomdoctor.memory import activations, allocator, ggml, inference, loading, logits, optimizer, pictures, rollout, saving, scoring, traced
 from oomdoctor.memory.model import trained, weights
 from oomdoctor.memory.model.gathered_weights import working_copies
 
@@ -17,6 +17,8 @@ def phases(setup: Setup) -> tuple[Phase, ...]:
     """Return all phases of a run in the order in which they first occur, with what the counter adds to the live tensors."""
     if setup.ggml is not None:
         return ggml.phases(setup, setup.ggml)
+    if setup.pictures is not None:
+        return pictures.phases(setup, setup.pictures)
     every = tuple(_training(setup) if setup.task == "train" else _generating(setup))
     # A cache grows while tokens are generated, not while the prompt is read.
     busy = [phase for phase in every if allocator.is_busy(phase.terms) and (setup.task == "train" or phase.name == "generation")]

@@ -20,6 +20,7 @@ from oomdoctor.knowledge.tables.training_defaults import DefaultsQuery, without_
 from oomdoctor.setups.building import layout as spread
 from oomdoctor.setups.building import rollouts, trained
 from oomdoctor.setups.building.assumptions import run_assumptions
+from oomdoctor.setups.building.pictures import on_pictures, picture_assumptions
 from oomdoctor.setups.programs.ggml import ggml_assumptions, on_ggml
 
 NO_VERSIONS: Mapping[str, str] = MappingProxyType({})
@@ -93,6 +94,9 @@ def setup_from_settings(
         saves_whole=_saves_whole(settings),
         merges=training and settings.merge_adapters is True,
     )
+    if shape.pictures is not None:
+        made = on_pictures(made, settings, framework)
+        return made, tuple(picture_assumptions(made, settings))
     made = on_ggml(made, settings, framework)
     return made, (*run_assumptions(settings, made), *ggml_assumptions(made, settings))
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Assumption
+from oomdoctor.case.pictures import PictureRun
 from oomdoctor.case.plan import Fit, MemoryBudget, Otherwise
 from oomdoctor.case.setup import GgmlRun, Setup
 from oomdoctor.case.text import Text
@@ -15,18 +16,42 @@ from oomdoctor.planning.sizing.largest import largest
 from oomdoctor.setups.assumed import assumed
 from oomdoctor.units import GIB
 
+_PARTS = 20
+_TILE = 512
+"""Pixels of a tile where the whole picture cannot be decoded at once: ComfyUI nodes.py and comfy/sd.py, decode_tiled."""
 _KEPT_FREE = GIB
 """What `--fit` leaves of each card: fit_params_target of llama.cpp common/common.h, 1024 MiB."""
 
 
 def as_it_fits(setup: Setup, budget: MemoryBudget) -> Setup:
     """Return the run as a program puts it on a card that finds by itself what fits: experts go to the host first, then whole layers."""
+    if setup.pictures is not None:
+        return _as_loaded(setup, setup.pictures, budget)
     run = setup.ggml
     return setup if run is None or not run.fits_itself else _most(setup, run, lambda placed: _leaves(placed, budget)) or setup
 
 
+def _as_loaded(setup: Setup, run: PictureRun, budget: MemoryBudget) -> Setup:
+    """Return the run with as much of each part's weights on the card as surely fits, by twentieths."""
+    if not run.fits_itself:
+        return setup
+
+    def with_share(twentieths: int) -> Setup:
+        return replace(setup, pictures=replace(run, resident=twentieths / _PARTS, tile=run.tile or _TILE))
+
+    if fits(needed(setup, budget), budget) == "yes":
+        return setup
+    reached = largest(lambda number: fits(needed(with_share(number), budget), budget) == "yes", 1, _PARTS)
+    return setup if reached is None else with_share(reached)
+
+
 def on_card(setup: Setup) -> Assumption | None:
     """Say what of a run is on the card where not all of it is; None where all of it is."""
+    if setup.pictures is not None:
+        share = round(100 * setup.pictures.resident)
+        en = f"{share} % of each part's weights on the card and pixels made in tiles, as it fits; the rest of the weights waits on the host"
+        zh = f"每个部分的权重有 {share}% 在显卡上，解码分块进行，这是放得下的最多；其余权重留在主机内存"
+        return assumed("by_parts", en, zh, is_question=False)
     run = setup.ggml
     if run is None or not (run.host_experts or run.layers is not None):
         return None
