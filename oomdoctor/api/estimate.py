@@ -40,7 +40,7 @@ from oomdoctor.memory import rollout
 from oomdoctor.memory.estimate import estimate as estimate_memory
 from oomdoctor.memory.estimate import needed
 from oomdoctor.planning.memory_budget import judge_fit, memory_budget
-from oomdoctor.planning.sizing.layers import as_it_fits, fewer, on_card
+from oomdoctor.planning.sizing.layers import all_on_card, as_it_fits, fewer, on_card
 from oomdoctor.planning.sizing.otherwise import otherwise
 from oomdoctor.setups.from_log import sized_model
 from oomdoctor.setups.from_settings import setup_from_settings
@@ -175,10 +175,19 @@ def estimate_run(
     need = needed(memory.setup) if fit is None else fit.needed
     steps = _tracing().simulate(_config(settings, model), memory.setup, settings.alloc_conf, card) if simulate else None
     layers = None if fit is None else fewer(memory.setup, fit)
-    others = (*_on_other_cards(card, fit), *([layers] if layers else []), *otherwise(memory, need, budget))
+    others = (
+        *_on_other_cards(card, fit),
+        *([layers] if layers else []),
+        *_with_more_layers(memory, budget),
+        *otherwise(memory, need, budget),
+    )
     text = memory.setup.pictures is None
     refused = run_refusals(settings, memory.setup.shape, framework, model, cards_there(gpus, settings), card, pack) if text else ()
     return RunEstimate(estimate=memory, needed=need, fit=fit, otherwise=others, simulation=steps, refusals=refused)
+
+
+def _with_more_layers(memory: Estimate, budget: MemoryBudget | None) -> Iterator[Otherwise]:
+    return iter(()) if budget is None else all_on_card(memory.setup, budget)
 
 
 def _made_or_trained(settings: RunSettings, framework: str | None, pack: Pack) -> RunSettings:

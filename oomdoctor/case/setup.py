@@ -253,6 +253,8 @@ class GgmlRun(Struct, frozen=True, kw_only=True):
     """Layers on the card, the output projection counts as one more (`-ngl`); None is all of them."""
     host_experts: float = 0.0
     """Layers whose experts stay on the host (`--n-cpu-moe`)."""
+    layers_key: str = "-ngl"
+    """What its users write for the number of layers."""
     fits_itself: bool = False
     """Whether the program finds by itself how many layers the card takes."""
     whole_windows: bool = False
@@ -317,6 +319,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     """Samples on one card in one forward."""
     length: int = 2048
     """Tokens of a sample, image tokens included."""
+    written: int | None = None
+    """Tokens of a sample that get scores of words, where it has other positions too; None is all of them."""
     sequences: int = 1
     """Sequences that a sample brings: two where answers are compared."""
     reference: bool = False

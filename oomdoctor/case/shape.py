@@ -183,6 +183,9 @@ class Shape(Struct, frozen=True, kw_only=True, cache_hash=True):
     """Every layer, where they differ in more than a window; none where the fields above say what all of them have."""
     scores: bool = True
     """Whether it gives scores of words: encoders and what makes pictures give none."""
+    heard: int = 0
+    """Positions that the first layers read of every sample, whatever is written of it (Whisper: 30 seconds of sound)."""
+    heard_layers: int = 0
     longest: int | None = None
     """The most tokens of a sequence, as the config says it."""
     checkpoint: Checkpoint | None = None

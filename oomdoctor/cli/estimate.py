@@ -30,7 +30,7 @@ _OFFLOADS = {"params": "offload_params", "optimizer": "offload_optimizer", "acti
 """What can be kept on the host, and the setting that says so."""
 _CACHES = {"latents": "caches_latents", "text": "caches_text"}
 _TRAINED = ("full", "lora", "qlora", "freeze")
-_WAYS = ("dpo", "kto", "orpo", "rm", "grpo", "ppo")
+_WAYS = ("dpo", "kto", "orpo", "rm", "grpo", "ppo", "embedding", "reranker")
 FORMATS = ("terminal", "markdown", "json", "html", "jsonl")
 
 
@@ -86,8 +86,10 @@ class _Tokens(click.IntRange):
 @click.option("--offload", multiple=True, type=click.Choice(list(_OFFLOADS)), help="What is kept on the host; can be given again.")
 @click.option("--size", "pixels", help="Pixels of a picture or film: 1024, or 1280x720.")
 @click.option("--frames", "video_frames", type=click.IntRange(1, 10_000), help="Frames of a film.")
-@click.option("--cache", "cached", multiple=True, type=click.Choice(list(_CACHES)), help="What is made once before training on pictures.")
+@click.option("--cached", multiple=True, type=click.Choice(list(_CACHES)), help="What is made once before training on pictures.")
 @click.option("--swap", "swapped_blocks", type=click.IntRange(1, 1000), help="Blocks that wait on the host (blocks_to_swap).")
+@click.option("--kv-cache", "kv_cache_dtype", help="Type of the cache of keys and values: fp8, q8_0 ...")
+@click.option("--gpu-layers", type=click.IntRange(0, 10_000), help="Layers that llama.cpp or Ollama puts on the card (-ngl, num_gpu).")
 @click.option("--counter", type=click.Choice(["nvidia-smi", "max_reserved", "max_allocated"]), help="Whose figure; default: nvidia-smi.")
 @click.option("--sweep", "axes", help="A table of batches and lengths: batch,length or length=2048..32768 or batch=1,2,6.")
 @click.option("--cards", "compares_cards", is_flag=True, help="A table of the usual cards of 8 to 288 GB, 1 to 8 of each, and which fit.")

@@ -59,7 +59,7 @@ TABLES: Mapping[str, str] = {
     "stated_words": "of:label-or-program-or-sentence means words source",
     "towers": "kind modules family? source",
     "trained_modules": "written targets source",
-    "training_methods": "name names? sequences:number reference:yes-or-no critic:yes-or-no counted:yes-or-no source",
+    "training_methods": "name names? sequences:number reference:yes-or-no scores:yes-or-no critic:yes-or-no counted:yes-or-no source",
     "variables": "name group:memory-or-launcher source",
     "weight_formats": (
         "name names? bytes_per_param:number packed:yes-or-no packs_tower:yes-or-no unpacks:yes-or-no unties:yes-or-no rebuilds:yes-or-no"

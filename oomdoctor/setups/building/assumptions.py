@@ -59,7 +59,9 @@ def run_assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
         yield assumed("micro_batch", f"batch size {made.batch} on each card{en}", f"每张卡的批大小为 {made.batch}{zh}")
     if made.task == "train":
         yield from _batch_stated_twice(settings, made.layout)
-    if positive(settings.sequence_length) is None and positive(settings.max_model_len) is None:
+    if made.task == "train" and (made.written is not None or not made.shape.vocab):
+        yield from _positions(settings, made)
+    elif positive(settings.sequence_length) is None and positive(settings.max_model_len) is None:
         en, zh = _default_of(made.stack) if made.stack.length else ("", "")
         yield assumed("sequence_length", f"{made.length} tokens for each sample{en}", f"每条样本 {made.length} 个 token{zh}")
     if _checkpointing_is_assumed(settings, made):
@@ -106,6 +108,16 @@ def run_assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
                 "样本长度可能不一，此时较短样本留下的显存块不会归还",
             ),
         )
+
+
+def _positions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
+    """Yield how long the samples are of what hears or sees: what is said of tokens is of the text alone."""
+    if made.written is None:
+        yield assumed("positions", f"{made.length} patches of a picture", f"每张图片 {made.length} 个 patch", is_question=False)
+    elif positive(settings.sequence_length) is None:
+        heard, written = made.shape.heard, made.written
+        en = f"{heard} positions of sound and {written} tokens of text, {made.length} for an average layer"
+        yield assumed("positions", en, f"音频 {heard} 个位置、文本 {written} 个 token，各层平均 {made.length}", is_question=False)
 
 
 def scoring(settings: RunSettings, made: Setup) -> Iterator[Assumption]:

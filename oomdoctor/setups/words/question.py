@@ -27,8 +27,12 @@ _TRAINS = (
 )
 _OFFLOADS = re.compile(r"(?i)\boff-?load|卸载到")
 _WAY = re.compile(r"(?i)(?<![a-z])(dpo|kto|orpo|grpo|ppo)(?![a-z])")
+_SCORERS: Mapping[str, str] = {"reranker": r"(?i)rerank|cross-?encoder|重排", "embedding": r"(?i)\bembedd?ing|向量模型|嵌入模型"}
 _BY_FORMAT: Mapping[str, str] = {"llama.cpp": r"(?i)\bgguf\b", "transformers": r"(?i)\bpeft\b"}
 """What is asked about files or a library that name no program means this one."""
+_CACHE_TYPE = re.compile(
+    r"(?i)\b(?:kv[ _-]?cache|OLLAMA_KV_CACHE_TYPE)\b[^\n.?]{0,12}?\b(q8_0|q4_0|fp8|f16)\b|\b(q8_0|q4_0|fp8) kv[ _-]?cache\b"
+)
 _FORMAT = re.compile(r"(?i)\b(awq|gptq|fp8|nvfp4|mxfp4|int4|int8|i?q\d_[a-z0-9_]{1,4}|bf16|fp16)\b")
 _FOUR_BITS = re.compile(r"(?i)\b4[- ]?bit\b|四比特|4 ?比特")
 
@@ -72,7 +76,7 @@ def read_question(text: str) -> WordedQuestion:
     framework = program_in(text) or next((name for name, form in _BY_FORMAT.items() if re.search(form, text)), None)
     serves = framework in _SERVERS or not re.search(_TRAINS, text)
     return WordedQuestion(
-        model=told.settings.model,
+        model=told.settings.model or _named(text, pictures=False),
         gpu=gpu,
         gpus=told.cards if told.cards > 1 else None,
         framework=framework,
@@ -82,11 +86,17 @@ def read_question(text: str) -> WordedQuestion:
 
 
 def said_pictures(text: str) -> str | None:
-    """Return the first name of a pipeline that makes pictures in a text, the longest that begins there."""
+    """Return the first name of a pipeline that makes pictures in a text."""
+    return _named(text, pictures=True)
+
+
+def _named(text: str, *, pictures: bool) -> str | None:
+    """Return the first name of a known model in a text, the longest that begins there: `whisper-large-v3` says no size."""
     words = [word.strip(".,;:!?，。？！") for word in re.split(r"[\s，。？！、（）()的用]+", text)][:60]
     spans = ((first, last) for first in range(len(words)) for last in range(min(len(words), first + _MOST_WORDS), first, -1))
     names = (" ".join(words[first:last]) for first, last in spans)
-    return next((row.name for name in names if any(map(str.isalpha, name)) and (row := model_row(name)) is not None and row.parts), None)
+    rows = (row for name in names if re.search(r"[A-Za-z]", name) and (row := model_row(name)) is not None)
+    return next((row.name for row in rows if bool(row.parts) is pictures), None)
 
 
 def _of_pictures(model: str, settings: RunSettings, text: str, gpu: str | None, cards: int) -> WordedQuestion:
@@ -117,7 +127,8 @@ def _sides(pixels: re.Match[str]) -> tuple[int, int]:
 
 
 def _served(settings: RunSettings, text: str) -> RunSettings:
-    form = _FORMAT.search(text)
+    cache = _CACHE_TYPE.search(text)
+    form = _FORMAT.search(_CACHE_TYPE.sub(" ", text))
     quantization = form[1].lower() if form else "awq" if _FOUR_BITS.search(text) else None
     named = quantization is not None and quantization in (settings.model or "").lower()
     return replace(
@@ -130,10 +141,12 @@ def _served(settings: RunSettings, text: str) -> RunSettings:
         micro_batch=None,
         max_model_len=settings.sequence_length,
         sequence_length=None,
+        kv_cache_dtype=(cache[1] or cache[2]).lower() if cache else None,
         quantization=None if named else quantization,
     )
 
 
 def _trained(settings: RunSettings, text: str) -> RunSettings:
     ways = {way.lower() for way in _WAY.findall(text)}
-    return replace(settings, method=ways.pop() if len(ways) == 1 else None)
+    scorer = next((way for way, form in _SCORERS.items() if re.search(form, text)), None)
+    return replace(settings, method=ways.pop() if len(ways) == 1 else scorer)
