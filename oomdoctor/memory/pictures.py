@@ -1,8 +1,8 @@
 """What makes pictures: reading the text, taking noise away, making pixels; and training what takes the noise away.
 
 Blocks are those of diffusers 0.35 (transformer_flux.py, transformer_sd3.py, transformer_qwenimage.py, transformer_wan.py,
-unet_2d_condition.py, autoencoder_kl.py). The factors are held against figures of diffusers/benchmarks and of the documents of
-musubi-tuner and SimpleTuner, see docs/accuracy.md.
+unet_2d_condition.py, autoencoder_kl.py). The factors were chosen on figures of diffusers/benchmarks and of
+derekl35/diffusers-quantization-benchmarks; tests/setups/test_pictures.py holds them against these and musubi-tuner's.
 """
 
 from __future__ import annotations
