@@ -32,6 +32,7 @@ from oomdoctor.case.setup import Setup, TracedMemory
 from oomdoctor.case.text import Text
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import Pack, load_pack
+from oomdoctor.knowledge.records.framework import FRAMEWORKS
 from oomdoctor.knowledge.records.server import SERVERS
 from oomdoctor.knowledge.tables.cards import Card
 from oomdoctor.knowledge.tables.likeness import did_you_mean
@@ -39,12 +40,13 @@ from oomdoctor.memory import rollout
 from oomdoctor.memory.estimate import estimate as estimate_memory
 from oomdoctor.memory.estimate import needed
 from oomdoctor.planning.memory_budget import judge_fit, memory_budget
-from oomdoctor.planning.sizing.layers import as_it_fits, fewer, on_card
+from oomdoctor.planning.sizing.layers import all_on_card, as_it_fits, fewer, on_card
 from oomdoctor.planning.sizing.otherwise import otherwise
 from oomdoctor.setups.from_log import sized_model
 from oomdoctor.setups.from_settings import setup_from_settings
 from oomdoctor.setups.model_files import read_config, read_shape
 from oomdoctor.setups.nearest_model import model_of_size, nearest_model
+from oomdoctor.setups.picture_models import named_pictures
 from oomdoctor.setups.programs.ggml import ggml_run, with_context
 from oomdoctor.setups.programs.installed import as_installed, installed_frameworks
 from oomdoctor.setups.server import CardLookup, deploy, server_record
@@ -146,6 +148,8 @@ def estimate_run(
     framework = framework or (_GGUF_READER if str(model or settings.model).lower().endswith(".gguf") else None)
     if settings.method is None and (ggml_run(framework) or pack.record(SERVERS, framework or "")):
         settings = replace(settings, method="serve")
+    if named_pictures(str(model or settings.model or "")) is not None:
+        settings = _made_or_trained(settings, framework, pack)
     served = None if card is None else serve_run(settings, model, framework, gpus, card, pack)
     if served is not None:
         here = () if settings.server_version else as_installed(served.server.program.name, pack)
@@ -171,9 +175,26 @@ def estimate_run(
     need = needed(memory.setup) if fit is None else fit.needed
     steps = _tracing().simulate(_config(settings, model), memory.setup, settings.alloc_conf, card) if simulate else None
     layers = None if fit is None else fewer(memory.setup, fit)
-    others = (*_on_other_cards(card, fit), *([layers] if layers else []), *otherwise(memory, need, budget))
-    refused = run_refusals(settings, memory.setup.shape, framework, model, cards_there(gpus, settings), card, pack)
+    others = (
+        *_on_other_cards(card, fit),
+        *([layers] if layers else []),
+        *_with_more_layers(memory, budget),
+        *otherwise(memory, need, budget),
+    )
+    text = memory.setup.pictures is None
+    refused = run_refusals(settings, memory.setup.shape, framework, model, cards_there(gpus, settings), card, pack) if text else ()
     return RunEstimate(estimate=memory, needed=need, fit=fit, otherwise=others, simulation=steps, refusals=refused)
+
+
+def _with_more_layers(memory: Estimate, budget: MemoryBudget | None) -> Iterator[Otherwise]:
+    return iter(()) if budget is None else all_on_card(memory.setup, budget)
+
+
+def _made_or_trained(settings: RunSettings, framework: str | None, pack: Pack) -> RunSettings:
+    """Return the settings of what makes pictures: no server of text serves it, and some programs only make them."""
+    record = pack.record(FRAMEWORKS, framework or "")
+    makes = record is not None and record.in_logs is not None and record.in_logs.purpose == "inference"
+    return replace(settings, method="generate") if settings.method == "serve" or (makes and settings.method is None) else settings
 
 
 def _on_other_cards(card: Card | None, fit: Fit | None) -> Iterator[Otherwise]:

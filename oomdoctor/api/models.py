@@ -22,6 +22,7 @@ from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.from_log import which_model
 from oomdoctor.setups.hub import fetch_config
 from oomdoctor.setups.model_files import read_config, read_shape, unknown_model
+from oomdoctor.setups.picture_models import named_pictures
 
 _SIZE = re.compile(r"\s*([-+]?\d{1,12}(?:\.\d{1,6})?)\s*(?:GB|GiB|G)\s*", re.IGNORECASE)
 _LARGEST_CARD = 1024
@@ -133,10 +134,16 @@ def find_shape(name: object, settings: RunSettings) -> Shape:
     """Return the shape of a model by its name, or by the folder or file of its config.json. Raise UsageError where it is not known."""
     if not name:
         raise UsageError(which_model(settings))
-    shape = read_shape(str(name)) or model_shape(str(name))
+    shape = read_shape(str(name)) or model_shape(str(name)) or named_pictures(str(name))
     if shape is None:
         raise UsageError(unknown_model(str(name)))
     return shape
+
+
+def only_text(name: object, what: str) -> None:
+    """Raise UsageError where a table of tokens is asked of what makes pictures."""
+    if name and named_pictures(str(name)) is not None:
+        raise UsageError(f"{what} is of models that read text, and {name} makes pictures; take --cards, or one --size at a time")
 
 
 def fetch_unknown(name: object) -> None:

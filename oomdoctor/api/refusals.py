@@ -40,6 +40,8 @@ def config_refusals(run: RunConfig, model: str | None, gpus: int | None, card: C
         shape = find_shape(model or run.settings.model, run.settings)
     except UsageError:
         return ()
+    if shape.pictures is not None:
+        return ()
     return tuple(_issues(run, run_refusals(run.settings, shape, run.framework, model, gpus, card, pack)))
 
 

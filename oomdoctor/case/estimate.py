@@ -10,7 +10,7 @@ from msgspec import Struct
 from oomdoctor.case.setup import Setup
 from oomdoctor.case.text import Text
 
-STANDING = frozenset({"weights", "reference", "adapters", "optimizer", "gradients"})
+STANDING = frozenset({"weights", "reference", "reward model", "critic", "critic gradients", "adapters", "optimizer", "gradients"})
 """Terms of a training run that no batch and no length changes."""
 
 

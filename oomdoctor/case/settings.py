@@ -346,6 +346,12 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Cards that share each of its layers."""
     kl_weight: float | None = None
     """Weight of the distance to the reference model; without it there is none."""
+    critic_model: str | None = None
+    """The model from which PPO makes its critic, by its name or path."""
+    reward_model: str | None = None
+    """The model that scores answers, by its name or path."""
+    colocated_models: bool | None = None
+    """Whether all models of PPO share the cards, where a program gives each cards of its own."""
     logprob_batch: int | None = None
     """Samples whose log-probabilities one card computes at a time."""
     logprob_tokens: int | None = None
@@ -364,6 +370,12 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Frames of a video."""
     picture_batch: int | None = None
     """Pictures that are made at a time."""
+    caches_latents: bool | None = None
+    """Whether pictures are turned into latents once before training."""
+    caches_text: bool | None = None
+    """Whether texts are read once before training."""
+    swapped_blocks: int | None = None
+    """Blocks of what takes the noise away that wait on the host."""
     vae_tile: int | None = None
     """Pixels along the edge of a tile that the VAE decodes at a time."""
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from oomdoctor.case.pictures import PictureRun
 from oomdoctor.case.shape import Shape
 
 Task = Literal["train", "infer", "serve"]
@@ -252,6 +253,8 @@ class GgmlRun(Struct, frozen=True, kw_only=True):
     """Layers on the card, the output projection counts as one more (`-ngl`); None is all of them."""
     host_experts: float = 0.0
     """Layers whose experts stay on the host (`--n-cpu-moe`)."""
+    layers_key: str = "-ngl"
+    """What its users write for the number of layers."""
     fits_itself: bool = False
     """Whether the program finds by itself how many layers the card takes."""
     whole_windows: bool = False
@@ -271,6 +274,17 @@ class RolloutEngine(Struct, frozen=True, kw_only=True):
     """Cards that share each of its layers."""
     bytes: int = 0
     """What that is of the card in question; 0 where none is named."""
+
+
+class ScoringModel(Struct, frozen=True, kw_only=True):
+    """A model beside the trained one that gives each answer, or each of its tokens, a figure: a critic or a reward model."""
+
+    shape: Shape
+    weights: WeightFormat
+    takes_turns: bool = False
+    """Whether it is on the host while the trained model works, and the other way round."""
+    one_pass: bool = False
+    """Whether both are trained in one pass, so that the activations of both exist at once."""
 
 
 class TracedMemory(Struct, frozen=True, kw_only=True):
@@ -305,10 +319,16 @@ class Setup(Struct, frozen=True, kw_only=True):
     """Samples on one card in one forward."""
     length: int = 2048
     """Tokens of a sample, image tokens included."""
+    written: int | None = None
+    """Tokens of a sample that get scores of words, where it has other positions too; None is all of them."""
     sequences: int = 1
     """Sequences that a sample brings: two where answers are compared."""
     reference: bool = False
     """Whether a model that is not trained lies beside the trained one."""
+    critic: ScoringModel | None = None
+    """What PPO trains beside the model; None where the model has only one more output, or the critic has cards of its own."""
+    reward: ScoringModel | None = None
+    """What judges answers on the same cards, untrained."""
     accumulation: int = 1
     checkpointing: Checkpointing = "full"
     checkpointed_every: float = 1
@@ -342,6 +362,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     """Counted in the model's own code; None where the formulas count."""
     ggml: GgmlRun | None = None
     """None where the program is none of llama.cpp's kind."""
+    pictures: PictureRun | None = None
+    """How pictures or films are made or trained on; None for what reads and writes text."""
     rollout: RolloutEngine | None = None
     """None where no engine shares the cards."""
     placement: Placement | None = None

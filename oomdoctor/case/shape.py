@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from oomdoctor.case.pictures import PictureModel
+
 
 class Latent(Struct, frozen=True, kw_only=True):
     """Multi-head latent attention (DeepSeek V2, V3): keys and values go through a narrow middle."""
@@ -181,10 +183,15 @@ class Shape(Struct, frozen=True, kw_only=True, cache_hash=True):
     """Every layer, where they differ in more than a window; none where the fields above say what all of them have."""
     scores: bool = True
     """Whether it gives scores of words: encoders and what makes pictures give none."""
+    heard: int = 0
+    """Positions that the first layers read of every sample, whatever is written of it (Whisper: 30 seconds of sound)."""
+    heard_layers: int = 0
     longest: int | None = None
     """The most tokens of a sequence, as the config says it."""
     checkpoint: Checkpoint | None = None
     """The formats of its weights, where they are packed."""
+    pictures: PictureModel | None = None
+    """What makes pictures or films; the sizes above are then those of what takes the noise away."""
     guessed: bool = False
     """Whether only the number of parameters is known and the rest is a neighbour's, scaled."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from typing import Any, TypedDict
@@ -27,6 +28,9 @@ from oomdoctor.setups.words.question import is_question, read_question
 
 _OFFLOADS = {"params": "offload_params", "optimizer": "offload_optimizer", "activations": "activation_offload"}
 """What can be kept on the host, and the setting that says so."""
+_CACHES = {"latents": "caches_latents", "text": "caches_text"}
+_TRAINED = ("full", "lora", "qlora", "freeze")
+_WAYS = ("dpo", "kto", "orpo", "rm", "grpo", "ppo", "embedding", "reranker")
 FORMATS = ("terminal", "markdown", "json", "html", "jsonl")
 
 
@@ -50,7 +54,15 @@ class _Tokens(click.IntRange):
 @MODEL
 @HUB
 @click.option("--framework", help="The framework where no config shows it (transformers, llamafactory, ms-swift, torchtune ...).")
-@click.option("--method", "finetuning", type=click.Choice(["full", "lora", "qlora", "freeze"]), help="What is trained.")
+@click.option(
+    "--method",
+    "methods",
+    multiple=True,
+    type=click.Choice([*_TRAINED, *_WAYS]),
+    help="What is trained, and how; can be given again: --method lora --method ppo.",
+)
+@click.option("--reward-model", help="The model that scores answers (PPO); default: one like the trained.")
+@click.option("--critic-model", help="The model that PPO's critic is made from; default: the reward model.")
 @click.option("--serve", is_flag=True, help="Serve with vLLM (or what --framework names) instead of training.")
 @SERVER_VERSION
 @click.option(
@@ -72,6 +84,12 @@ class _Tokens(click.IntRange):
 @click.option("--attention", type=click.Choice(["eager", "sdpa", "flash_attention_2"]), help="Kernel of the attention.")
 @click.option("--fused-loss/--no-fused-loss", "fused_cross_entropy", default=None, help="A loss without whole logits (Liger, chunks).")
 @click.option("--offload", multiple=True, type=click.Choice(list(_OFFLOADS)), help="What is kept on the host; can be given again.")
+@click.option("--size", "pixels", help="Pixels of a picture or film: 1024, or 1280x720.")
+@click.option("--frames", "video_frames", type=click.IntRange(1, 10_000), help="Frames of a film.")
+@click.option("--cached", multiple=True, type=click.Choice(list(_CACHES)), help="What is made once before training on pictures.")
+@click.option("--swap", "swapped_blocks", type=click.IntRange(1, 1000), help="Blocks that wait on the host (blocks_to_swap).")
+@click.option("--kv-cache", "kv_cache_dtype", help="Type of the cache of keys and values: fp8, q8_0 ...")
+@click.option("--gpu-layers", type=click.IntRange(0, 10_000), help="Layers that llama.cpp or Ollama puts on the card (-ngl, num_gpu).")
 @click.option("--counter", type=click.Choice(["nvidia-smi", "max_reserved", "max_allocated"]), help="Whose figure; default: nvidia-smi.")
 @click.option("--sweep", "axes", help="A table of batches and lengths: batch,length or length=2048..32768 or batch=1,2,6.")
 @click.option("--cards", "compares_cards", is_flag=True, help="A table of the usual cards of 8 to 288 GB, 1 to 8 of each, and which fit.")
@@ -97,6 +115,9 @@ def estimate(
     compares_cards: bool,
     compares_formats: bool,
     offload: tuple[str, ...],
+    methods: tuple[str, ...],
+    pixels: str | None,
+    cached: tuple[str, ...],
     rules: str | None,
     format_: str,
     output: str | None,
@@ -113,6 +134,9 @@ def estimate(
       oomdoctor estimate sft.yaml --gpu "RTX 4090" --gpus 4
       oomdoctor estimate "Qwen3 8B" --method lora --batch 2 --length 4096 --gpu 24GB
       oomdoctor estimate "will Qwen3-32B QLoRA fit on a 4090?"
+      oomdoctor estimate "Qwen2.5 7B" --method ppo --framework verl --gpus 8 --gpu H100
+      oomdoctor estimate "will SDXL LoRA fit on 12 GB?"
+      oomdoctor estimate "Wan 2.1 14B" --serve --size 832x480 --frames 81 --offload params --gpu "RTX 4090"
       oomdoctor estimate sft.yaml --gpu 24GB --sweep batch,length
       oomdoctor estimate --model Qwen2.5-7B --serve --gpu L40S --sweep batch=8..64,length=4k..32k
       oomdoctor estimate "Qwen3 8B" --method qlora --length 4k --cards
@@ -132,13 +156,15 @@ def estimate(
     configs, model = model_among(configs, model)
     known = {name: int(value) if name == "load_bits" else value for name, value in settings.items() if value is not None}
     known |= {_OFFLOADS[what]: True for what in offload}
+    known |= {_CACHES[what]: True for what in cached}
+    known |= {**_methods(methods), **_sides(pixels)}
     if model is not None and is_question(model):
         worded = read_question(model)
         if worded.model is None:
             raise UsageError(f"no model stands in “{model[:200]}”: name one with its size (Qwen3-8B), or with --model")
         serve = serve or worded.serves
         model, gpu, gpus, framework = worded.model, gpu or worded.gpu, gpus or worded.gpus, framework or worded.framework
-        aside = ("model", "method", *(OF_TRAINING if serve else ()))
+        aside = ("model", *(("method", *OF_TRAINING) if serve else ()))
         told = {name: value for name, value in worded.settings.known().items() if name not in aside and value is not None}
         known = {**told, **known}
     question = _Question(model=model, gpu=gpu, gpus=gpus, framework=framework, settings=known, serve=serve, hub=hub, rules=rules)
@@ -157,6 +183,27 @@ def estimate(
     write(_render(run, format_, wording, to_terminal=output is None), output)
     if run.fits not in ("yes", None) or (run.simulation is not None and run.simulation.run.failed is not None):
         sys.exit(1)
+
+
+def _sides(pixels: str | None) -> dict[str, int]:
+    """Return width and height as settings. Raise UsageError where they are none."""
+    if pixels is None:
+        return {}
+    sides = re.fullmatch(r"(\d{2,5})(?:\s{0,2}[x×*]\s{0,2}(\d{2,5}))?", pixels.strip())
+    if sides is None:
+        raise UsageError(f"--size {pixels}: write the pixels of an edge (1024), or width and height (1280x720)")
+    return {"picture_width": int(sides[1]), "picture_height": int(sides[2] or sides[1])}
+
+
+def _methods(methods: tuple[str, ...]) -> dict[str, str]:
+    """Return what is trained and how, as settings. Raise UsageError where two exclude each other."""
+    settings: dict[str, str] = {}
+    for name in methods:
+        setting = "finetuning" if name in _TRAINED else "method"
+        if settings.get(setting, name) != name:
+            raise UsageError(f"--method {settings[setting]} and --method {name} exclude each other; take one")
+        settings[setting] = name
+    return settings
 
 
 class _Question(TypedDict):

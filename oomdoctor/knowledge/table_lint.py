@@ -42,7 +42,12 @@ TABLES: Mapping[str, str] = {
     "other_servers": "command title nearest source",
     "optimizers": "name names states:number? bytes_per_param:number? foreach:yes-or-no paged:yes-or-no in_backward:yes-or-no source",
     "packages": "name why source",
+    "picture_programs": (
+        "framework task:train-or-infer whole frozen caches_latents:yes-or-no caches_text:yes-or-no checkpointing:yes-or-no rank:number"
+        " every_matrix:yes-or-no by_parts:yes-or-no source"
+    ),
     "requirements": "package since:version until:version needs specifier binds:yes-or-no source",
+    "scoring_models": "framework critic:critic reward:reward source",
     "secret_names": "word only_after? never_after? only_before? never_before? source",
     "shipped_files": (
         "name zero_stage:number? offload_optimizer? offload_params? zero_bucket:number? zero_bucket_auto? zero_overlap?"
@@ -54,7 +59,7 @@ TABLES: Mapping[str, str] = {
     "stated_words": "of:label-or-program-or-sentence means words source",
     "towers": "kind modules family? source",
     "trained_modules": "written targets source",
-    "training_methods": "name names? sequences:number reference:yes-or-no counted:yes-or-no source",
+    "training_methods": "name names? sequences:number reference:yes-or-no scores:yes-or-no critic:yes-or-no counted:yes-or-no source",
     "variables": "name group:memory-or-launcher source",
     "weight_formats": (
         "name names? bytes_per_param:number packed:yes-or-no packs_tower:yes-or-no unpacks:yes-or-no unties:yes-or-no rebuilds:yes-or-no"
@@ -69,6 +74,9 @@ _HOLDS: Mapping[str, str] = {
     "numbers": rf"{_NUMBER}(?:\|{_NUMBER})*",
     "version": r"\d+(?:\.\d+)*",
     "yes-or-no": "yes|no",
+    "train-or-infer": "train|infer",
+    "critic": "beside|one-pass|turns|head|where-colocated",
+    "reward": "yes|no|where-told|where-colocated",
     "length": r"\d+(?:-\d+|\+)?",
     "layers": "all|half|eighth",
     "memory-or-launcher": "memory|launcher",

@@ -44,6 +44,8 @@ _COMING = (
     "unpacked weights",
     "vision tower",
     "collected logits",
+    "denoiser",
+    "vae pass",
 )
 """Terms that come and go within a step; the others stay where they are."""
 _TRAFFIC = {"activations", "recomputed layer", "logits", "collected logits", "kv cache"}

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Assumption, Estimate, Phase, Term
 from oomdoctor.case.setup import Setup
-from oomdoctor.memory import activations, allocator, ggml, loading, optimizer, saving
+from oomdoctor.memory import activations, allocator, ggml, loading, optimizer, pictures, saving
 from oomdoctor.memory.model import trained, weights
 from oomdoctor.memory.phases import phases
 from oomdoctor.memory.ranks import ranks
@@ -58,7 +58,7 @@ def _needed(setup: Setup, beside: Term | None) -> Estimate:
     if setup.ggml is not None:
         return _of(setup, phases(setup))
     estimate = _of(setup, _live(setup, beside), _UNNAMED[setup.task == "train", "torch"])
-    if setup.task == "train" or setup.prompt_logits is not None:
+    if setup.task == "train" or setup.prompt_logits is not None or setup.pictures is not None:
         return estimate
     # Programs that make the logits of whole prompts are few, and need so much more that no range for the others reaches them.
     old = _needed(replace(setup, prompt_logits=True), beside)
@@ -98,8 +98,8 @@ def _of(setup: Setup, every: tuple[Phase, ...], unnamed: tuple[float, float] | N
         # What is unknown of one phase can make it the peak; of what comes once, programs that do the worst are few.
         high=max(high if phase is peak or phase.name not in _ONCE else phase.bytes for phase in every for high in ranges[phase.name][1:]),
         host=host(setup),
-        host_loading=loading.host(setup),
-        host_saving=saving.host(setup) if setup.task == "train" else 0,
+        host_loading=loading.host(setup) if setup.pictures is None else 0,
+        host_saving=saving.host(setup) if setup.task == "train" and setup.pictures is None else 0,
     )
 
 
@@ -128,6 +128,8 @@ def host(setup: Setup) -> int:
     """Return the bytes of host memory for what is offloaded, of all cards together; 0 where nothing is."""
     if setup.ggml is not None:
         return round(ggml.on_host(setup, setup.ggml))
+    if setup.pictures is not None:
+        return round(pictures.on_host(setup, setup.pictures))
     size = 0.0
     if setup.offload_params:
         size += weights.stored(setup)

@@ -23,6 +23,8 @@ def loss(setup: Setup, *, graded: bool = True) -> Term:
     An evaluation has no gradient of them (`graded` is false), a card without the output projection has no logits.
     """
     scored = tokens(setup) if card_placement(setup).scores else 0.0
+    if setup.written is not None:
+        scored *= setup.written / setup.length
     if setup.fused_loss:
         return term("logits", _FUSED * scored * setup.shape.hidden, "a fused loss sees a few rows at a time", low=0.3, high=2.0)
     stack = setup.stack

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Phase, Term
 from oomdoctor.case.setup import Setup
-from oomdoctor.memory import activations, allocator, ggml, inference, loading, logits, optimizer, rollout, saving, traced
+from oomdoctor.memory import activations, allocator, ggml, inference, loading, logits, optimizer, pictures, rollout, saving, scoring, traced
 from oomdoctor.memory.model import trained, weights
 from oomdoctor.memory.model.gathered_weights import working_copies
 
@@ -17,6 +17,8 @@ def phases(setup: Setup) -> tuple[Phase, ...]:
     """Return all phases of a run in the order in which they first occur, with what the counter adds to the live tensors."""
     if setup.ggml is not None:
         return ggml.phases(setup, setup.ggml)
+    if setup.pictures is not None:
+        return pictures.phases(setup, setup.pictures)
     every = tuple(_training(setup) if setup.task == "train" else _generating(setup))
     # A cache grows while tokens are generated, not while the prompt is read.
     busy = [phase for phase in every if allocator.is_busy(phase.terms) and (setup.task == "train" or phase.name == "generation")]
@@ -27,17 +29,21 @@ def phases(setup: Setup) -> tuple[Phase, ...]:
 
 def _training(setup: Setup) -> Iterator[Phase]:
     """Return the phases of the second step: the states of the optimizer exist from then on."""
-    lasts = (weights.weights(setup), weights.reference(setup), trained.adapters(setup), optimizer.states(setup))
+    models = (weights.weights(setup), weights.reference(setup), scoring.reward(setup))
+    lasts = (*models, scoring.lasting(setup), trained.adapters(setup), optimizer.states(setup))
     standing = (*lasts, rollout.beside_training(setup))
     gradients = optimizer.gradients(setup)
     before = gradients if setup.accumulation > 1 and not setup.optimizer.in_backward else None
     copies, buckets = working_copies(setup), optimizer.buckets(setup)
     lasting = buckets if optimizer.keeps_buckets(setup) else None
     ahead, back = _counted(setup) if setup.traced is None else traced.passes(setup, setup.traced)
-    yield _phase("load", weights.weights(setup), weights.reference(setup), loading.loading(setup))
-    yield _phase("forward", *standing, before, copies, lasting, *ahead)
-    yield _phase("backward", *standing, gradients, copies, buckets, *back)
-    yield _phase("step", *standing, gradients, optimizer.step_temporary(setup))
+    yield _phase("load", *models, loading.loading(setup))
+    yield _phase("forward", *standing, before, copies, lasting, scoring.kept(setup), *ahead)
+    yield _phase("backward", *standing, gradients, scoring.gradients(setup), copies, buckets, *back)
+    yield _phase("step", *standing, gradients, scoring.gradients(setup), optimizer.step_temporary(setup))
+    if setup.critic is not None and not setup.critic.one_pass:
+        others = (*models, trained.adapters(setup), optimizer.states(setup))
+        yield _phase("critic", *(() if setup.critic.takes_turns else others), *scoring.own_pass(setup, setup.critic))
     if setup.rollout is not None:
         yield _phase("rollout", *lasts, rollout.engine(setup))
     if setup.eval_batch:

@@ -16,14 +16,17 @@ from oomdoctor.case.settings import RunSettings, positive
 from oomdoctor.case.setup import Checkpointing, Counter, FrameworkTraits, Layout, Setup
 from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.tables.memory import cache_bytes, framework_traits, training_method
-from oomdoctor.knowledge.tables.training_defaults import DefaultsQuery
+from oomdoctor.knowledge.tables.training_defaults import DefaultsQuery, without_a_word
 from oomdoctor.setups.building import layout as spread
 from oomdoctor.setups.building import rollouts, trained
 from oomdoctor.setups.building.assumptions import run_assumptions
+from oomdoctor.setups.building.pictures import on_pictures, picture_assumptions
 from oomdoctor.setups.programs.ggml import ggml_assumptions, on_ggml
 
 NO_VERSIONS: Mapping[str, str] = MappingProxyType({})
 _LENGTH = 2048
+_BY_PROGRAM: Mapping[str, str] = {"sentence-transformers": "embedding"}
+"""What a program trains where nothing says it."""
 _EVAL_BATCH = 8
 """per_device_eval_batch_size of transformers/training_args.py."""
 _MODULE = re.compile(r"[A-Za-z][\w-]{0,60}")
@@ -46,6 +49,10 @@ def setup_from_settings(
     will show, unless the settings name another counter.
     """
     training = settings.method not in _ANSWERS
+    method = settings.method or (_BY_PROGRAM.get(framework or "") if training else None)
+    if training and not training_method(method or "").scores:
+        shape = replace(shape, scores=False)
+    settings = _as_the_program(settings, framework) if training else settings
     layout = spread.run_layout(settings, shape, cards)
     traits = framework_traits(framework, _query(settings, layout, versions))
     if training and (sharded := spread.sharded_by_default(layout, settings, traits)) is not layout:
@@ -54,8 +61,9 @@ def setup_from_settings(
         layout = spread.as_megatron(layout, settings)
     if trained.packs_experts(settings) is not None:
         traits = replace(traits, wide_experts=not trained.packs_experts(settings))
+    whole = framework_traits(framework, replace(_query(settings, layout, versions), whole=True, packed=False))
     adapters = trained.adapters(settings, traits, shape) if training else None
-    compared = training_method(settings.method or "")
+    compared = training_method(method or "")
     weights = trained.weights(settings, traits, shape, adapters) if training else trained.loaded_weights(settings, shape)
     made = Setup(
         shape=shape,
@@ -68,9 +76,12 @@ def setup_from_settings(
         layout=layout,
         batch=spread.batch(settings, traits, layout, training=training),
         length=_length(settings, traits, shape, training=training),
+        written=_written(settings, shape) if training else None,
         sequences=compared.sequences,
         reference=compared.reference and rollouts.has_reference(settings, framework),
         rollout=rollouts.engine(settings, framework, answers=not compared.counted) if training else None,
+        critic=rollouts.critic(settings, framework, whole, shape) if training else None,
+        reward=rollouts.reward(settings, framework, shape) if training else None,
         accumulation=spread.accumulation(settings, traits, layout),
         checkpointing=_checkpointing(settings, traits),
         checkpointed_every=_checkpointed_every(settings) or _beside_block(settings, shape, layout),
@@ -89,8 +100,20 @@ def setup_from_settings(
         saves_whole=_saves_whole(settings),
         merges=training and settings.merge_adapters is True,
     )
+    if shape.pictures is not None:
+        made = on_pictures(made, settings, framework)
+        return made, tuple(picture_assumptions(made, settings))
     made = on_ggml(made, settings, framework)
     return made, (*run_assumptions(settings, made), *ggml_assumptions(made, settings))
+
+
+def _as_the_program(settings: RunSettings, framework: str | None) -> RunSettings:
+    """Return the settings with what a program does without a word; who says how a run is spread says all of it."""
+    spread_said = any(value is not None for value in (settings.strategy, settings.zero_stage, settings.zero_file, settings.fsdp))
+    always = without_a_word(framework)
+    return settings.with_values({
+        name: value for name, value in always.items() if getattr(settings, name) is None and not (spread_said and name != "weights")
+    })  # fmt: skip
 
 
 def _query(settings: RunSettings, layout: Layout, versions: Mapping[str, str]) -> DefaultsQuery:
@@ -153,8 +176,22 @@ def _length(settings: RunSettings, traits: FrameworkTraits, shape: Shape, *, tra
         return 1
     parts = [positive(settings.prompt_length), positive(settings.completion_length)]
     answered = sum(part or 0 for part in parts) if all(parts) else None
-    told = positive(settings.sequence_length) or positive(settings.max_model_len) or answered or traits.length or _LENGTH
+    told = positive(settings.sequence_length) or positive(settings.max_model_len) or answered
+    if training and not shape.vocab and shape.positions:
+        return shape.positions + 1  # the patches of a picture, and a token of the model's own
+    if training and shape.heard:
+        return _mean_positions(shape, told or shape.longest or _LENGTH)
+    told = told or traits.length or _LENGTH
     return max(told, shape.vision.tokens) if training and shape.vision else told
+
+
+def _mean_positions(shape: Shape, written: int) -> int:
+    """Return the positions of an average layer of Whisper: those that listen have them all, the others the text."""
+    return round((shape.heard_layers * shape.heard + (shape.layers - shape.heard_layers) * written) / shape.layers)
+
+
+def _written(settings: RunSettings, shape: Shape) -> int | None:
+    return positive(settings.sequence_length) or shape.longest if shape.heard else None
 
 
 def _eval_batch(settings: RunSettings) -> int | None:

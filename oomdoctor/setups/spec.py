@@ -18,6 +18,7 @@ from oomdoctor.memory.model.gguf import gguf_format
 from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.from_settings import NO_VERSIONS, setup_from_settings
 from oomdoctor.setups.nearest_model import nearest_model, size_in
+from oomdoctor.setups.picture_models import named_pictures
 
 _COUNT = re.compile(r"trainable\s*=\s*([\d,]{1,20})")
 _TOWER = re.compile(r"(?i)\bvi(?:sion|sual|t)\b")
@@ -145,7 +146,7 @@ def spec_settings(spec: Spec) -> RunSettings:
 
 
 def _shape(spec: Spec) -> Shape | None:
-    known = model_shape(spec.model) if spec.model else None
+    known = model_shape(spec.model) or named_pictures(spec.model) if spec.model else None
     params = spec.params or size_in(spec.model or "")
     return nearest_model(params, spec.model or "") if known is None and params else known
 

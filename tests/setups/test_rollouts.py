@@ -127,3 +127,56 @@ def test_plans_of_a_trainer_that_answers_itself_know_no_engine(tmp_path: Path) -
     every = fixes(tmp_path, TRL + "use_peft: true\n", "24GB")
     assert every
     assert not any(each & {"server-sleeps-while-training", "lower-serving-share"} for each in every)
+
+
+VERL_PPO = VERL.replace("adv_estimator=grpo", "adv_estimator=gae")
+OPENRLHF = """\
+python3 -m openrlhf.cli.train_ppo_ray --pretrain Qwen/Qwen2.5-7B-Instruct --reward_pretrain Qwen/Qwen2.5-7B-Instruct \\
+  --micro_train_batch_size 2 --micro_rollout_batch_size 4 --zero_stage 3 --actor_num_gpus_per_node 8 \\
+"""
+
+
+@pytest.mark.parametrize(("name", "text", "critic", "reward"), [
+    pytest.param("ppo.sh", VERL_PPO, True, False, id="verl has a critic where it is told gae"),
+    pytest.param("ppo.sh", VERL_PPO.rstrip() + " reward_model.model.path=Qwen/Qwen2.5-7B-Instruct\n", True, True, id="and a reward model where one is named"),
+    pytest.param("grpo.sh", VERL, False, False, id="grpo has neither"),
+    pytest.param("ppo.sh", OPENRLHF + " --advantage_estimator gae\n", False, False, id="OpenRLHF gives each model cards of its own"),
+    pytest.param("ppo.sh", OPENRLHF + " --advantage_estimator gae --colocate_all_models\n", True, True, id="unless it is told to share them"),
+    pytest.param("ppo.yaml", TRL.replace("num_generations: 8", "num_ppo_epochs: 4"), True, True, id="TRL puts all four on each card"),
+])  # fmt: skip
+def test_ppo_has_the_models_that_its_program_puts_there(name: str, text: str, critic: bool, reward: bool, tmp_path: Path) -> None:
+    setup = asked(tmp_path, name, text).estimate.setup
+    assert (setup.critic is not None, setup.reward is not None) == (critic, reward)
+
+
+def test_a_critic_is_trained_whole_and_a_reward_model_is_not() -> None:
+    # 7.07 billion parameters without the output projection; TRL loads what it trains in fp32, with two moments of the same type.
+    run = oomdoctor.estimate(model="Qwen2.5-7B", framework="trl", gpu="H200", settings={"method": "ppo", "finetuning": "lora"})
+    found = parts(run, "backward")
+    assert found["reward model"] == pytest.approx(2 * 7.07e9, rel=0.01)
+    assert found["critic"] == pytest.approx(12 * 7.07e9, rel=0.01)
+    assert found["critic gradients"] == pytest.approx(4 * 7.07e9, rel=0.01)
+    assert parts(run, "forward")["critic activations"] > 0
+
+
+def test_a_smaller_reward_model_is_counted_at_its_own_size() -> None:
+    settings = {"method": "ppo", "reward_model": "Qwen/Qwen2.5-0.5B-Instruct"}
+    run = oomdoctor.estimate(model="Qwen2.5-7B", framework="trl", gpu="H200", settings=settings)
+    assert parts(run, "load")["reward model"] < 1.1 * GIB
+    assert any("like Qwen/Qwen2.5-0.5B" in each.text.en for each in run.estimate.assumptions)
+
+
+def test_a_critic_that_takes_turns_is_not_there_while_the_model_is_trained() -> None:
+    run = oomdoctor.estimate(model="Qwen2.5-7B", framework="slime", gpu="H200", gpus=8, settings={"method": "ppo"})
+    assert "critic" not in parts(run, "backward")
+    assert "weights" not in parts(run, "critic")
+    assert parts(run, "critic")["critic"] > 10 * GIB
+
+
+@pytest.mark.parametrize(("model", "grows"), [
+    pytest.param("Qwen/Qwen2.5-7B-Instruct", True, id="ppo"),
+    pytest.param(None, False, id="a preference run has none"),
+])  # fmt: skip
+def test_only_ppo_has_a_critic(model: str | None, grows: bool) -> None:
+    run = oomdoctor.estimate(model="Qwen2.5-7B", framework="trl", settings={"method": "ppo" if model else "dpo"})
+    assert (run.estimate.setup.critic is not None) is grows

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from oomdoctor.api.estimate import estimate_run, read_run
 from oomdoctor.api.inputs import Path, Paths, path_text
-from oomdoctor.api.models import fetch_unknown, find_card, known_framework, number_of_cards
+from oomdoctor.api.models import fetch_unknown, find_card, known_framework, number_of_cards, only_text
 from oomdoctor.api.results import RunEstimate
 from oomdoctor.api.sizing.sweep import swept_run
 from oomdoctor.case.serving import ByteRange, Served
@@ -104,6 +104,7 @@ def compare_formats(
     card = None if gpu is None else find_card(gpu)
     cards = number_of_cards(card, gpus) or 1
     run = _open_run(config, model, framework, settings, hub=hub, serve=serve, rules=rules)
+    only_text(run.model or run.settings.model, "--formats")
     now = run.on(card, cards).estimate
     use = _use(run)
     if use == "train" and now.setup.adapters is None:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from oomdoctor.api.estimate import estimate_run, read_run, serve_run
 from oomdoctor.api.inputs import Path, Paths, path_text
-from oomdoctor.api.models import asked_card, card_assumption, fetch_unknown, find_card, known_framework, number_of_cards
+from oomdoctor.api.models import asked_card, card_assumption, fetch_unknown, find_card, known_framework, number_of_cards, only_text
 from oomdoctor.api.refusals import run_refusals
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.plan import Fits
@@ -65,6 +65,7 @@ def sweep(
     name = path_text(model)
     if hub:
         fetch_unknown(name or known.model)
+    only_text(name or known.model, "--sweep")
     sizes = parse_axes(axes, is_served=known.method == "serve") if isinstance(axes, str) else checked_axes(axes)
     return swept_run(known, name, framework or named, gpus, card, pack, sizes)
 

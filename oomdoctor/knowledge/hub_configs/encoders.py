@@ -181,7 +181,8 @@ def _whisper(config: HubConfig, name: str) -> Shape | None:
     heard, written = size(config, "max_source_positions") or _HEARD, size(config, "max_target_positions") or 448
     extra = 3 * mels * hidden + hidden + 3 * hidden * hidden + hidden + 2 * hidden
     of = (hidden, heads, width, vocab)
-    return _shape(name, (reads,) * encoders + (writes,) * decoders, of, extra=extra, positions=heard + written, scores=True)
+    shape = _shape(name, (reads,) * encoders + (writes,) * decoders, of, extra=extra, positions=heard + written, scores=True)
+    return replace(shape, heard=heard, heard_layers=encoders, longest=written)
 
 
 def _t5(config: HubConfig, name: str) -> Shape | None:

@@ -104,19 +104,29 @@ class TrainingMethod(Struct, frozen=True):
     """Sequences that a sample brings."""
     reference: bool
     """Whether there is a second model to compare with."""
+    scores: bool
+    """Whether the loss asks for the scores of words."""
+    critic: bool
+    """Whether a second model is trained, which says what an answer is worth."""
     counted: bool
     """Whether the arithmetic has all of it: generated answers and reward models are not in it."""
 
 
 def training_method(name: str) -> TrainingMethod:
     """Return a way of training by the name that configs have; any other compares nothing."""
-    return _methods().get(name.lower()) or TrainingMethod(1, reference=False, counted=True)
+    return _methods().get(name.lower()) or TrainingMethod(1, reference=False, scores=True, critic=False, counted=True)
 
 
 @cache
 def _methods() -> dict[str, TrainingMethod]:
     return {
-        name: TrainingMethod(int(row["sequences"]), row["reference"] == "yes", row["counted"] == "yes")
+        name: TrainingMethod(
+            sequences=int(row["sequences"]),
+            reference=row["reference"] == "yes",
+            scores=row["scores"] == "yes",
+            critic=row["critic"] == "yes",
+            counted=row["counted"] == "yes",
+        )
         for row in table("training_methods")
         for name in _names(row)
     }

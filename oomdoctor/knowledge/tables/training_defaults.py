@@ -49,6 +49,18 @@ def framework_records() -> dict[str, FrameworkRecord]:
     return {record.framework: record for record in load_pack().records(FRAMEWORKS)}
 
 
+_NO_WORD = frozenset({"fsdp", "weights", "zero_stage"})
+"""What decides how a run is spread and kept, as programs do it without a word."""
+
+
+def without_a_word(framework: str | None) -> dict[str, Plain]:
+    """Return what a program does where no setting of its own says otherwise: the key `*` of its record."""
+    record = framework_records().get(framework or "")
+    sources = {} if record is None else record.settings
+    always = ((name, source) for name in _NO_WORD & sources.keys() for source in sources[name] if not isinstance(source, str))
+    return {name: value for name, source in always if source.key == "*" and (value := source.map.get("*")) is not None}
+
+
 def training_default(record: FrameworkRecord, name: str, query: DefaultsQuery) -> TrainingDefault | None:
     """Return what a framework takes for `name`; None where nothing is known."""
     return next(_in_turn(record, name, query), None)

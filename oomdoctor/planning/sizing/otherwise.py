@@ -60,7 +60,7 @@ def _weighed(assumption: str, way: _OtherWay, verdict: Fits | None, budget: Memo
 
 def _other_way(assumption: str, setup: Setup, verdict: Fits | None, budget: MemoryBudget | None) -> _OtherWay | None:
     """Return the other way of an assumption; None where there is none, or nobody knows what else it could be."""
-    if setup.task == "train" and assumption in _CHOICES:
+    if assumption in _CHOICES and (setup.task == "train" or setup.pictures is not None):
         return _CHOICES[assumption](setup)
     if assumption not in _SIZES:
         return None
@@ -148,6 +148,32 @@ def _tower(setup: Setup) -> _OtherWay | None:
     return _OtherWay(text, ("freeze_vision", False), replace(setup, tower_trained=True))
 
 
+def _by_parts(setup: Setup) -> _OtherWay | None:
+    run = setup.pictures
+    if run is None or run.by_parts:
+        return None
+    text = Text("with each part on the card only while it works", "各部分只在工作时放在显卡上时")
+    return _OtherWay(text, ("offload_params", True), replace(setup, pictures=replace(run, by_parts=True)))
+
+
+def _caches_text(setup: Setup) -> _OtherWay | None:
+    run = setup.pictures
+    if run is None:
+        return None
+    text = Text("with texts read before training", "训练前缓存文本编码时")
+    if run.caches_text:
+        text = Text("with the text encoders on the card", "文本编码器在显卡上时")
+    return _OtherWay(text, ("caches_text", not run.caches_text), replace(setup, pictures=replace(run, caches_text=not run.caches_text)))
+
+
+def _one_frame(setup: Setup) -> _OtherWay | None:
+    run = setup.pictures
+    if run is None or setup.task != "train" or run.frames == 1:
+        return None
+    text = Text("trained on pictures of this size and not on films", "只用同样大小的图片而不用视频训练时")
+    return _OtherWay(text, ("video_frames", 1), replace(setup, pictures=replace(run, frames=1)))
+
+
 def _longer(setup: Setup, tokens: int) -> _OtherWay:
     text = Text(f"with {tokens:,} tokens for each sample", f"每条样本 {tokens:,} 个 token 时")
     return _OtherWay(text, ("sequence_length", tokens), replace(setup, length=tokens))
@@ -175,6 +201,9 @@ _CHOICES: Mapping[str, Callable[[Setup], _OtherWay | None]] = {
     "lora_targets": _targets,
     "zero_stage": _stage,
     "vision_tower": _tower,
+    "by_parts": _by_parts,
+    "picture_size": _one_frame,
+    "caches_text": _caches_text,
 }
 """By the ids of assumptions."""
 _SIZES: Mapping[str, _Size] = {

@@ -44,7 +44,8 @@ def _blocks(run: RunEstimate, estimate: Estimate, wording: Wording) -> Iterator[
         yield Facts(rows=tuple(_rank(rank, need.setup, wording) for rank in need.ranks))
     yield Heading(text=wording.say(Text("Phases", "各阶段")))
     yield phase_bars(need, wording)
-    yield Facts(rows=tuple(Row(label=wording.say(text), value=format_size(size)) for text, size in _host(need) if size))
+    if host := tuple(Row(label=wording.say(text), value=format_size(size)) for text, size in _host(need) if size):
+        yield Facts(rows=host)
     yield from simulated_blocks(run.simulation, wording)
     yield from assumed(estimate.assumptions, wording)
     yield Folded(title=wording.say(Text("How this is judged", "判断依据")), blocks=how_judged(wording))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from oomdoctor.case.pictures import PictureRun
 from oomdoctor.case.setup import Adapters, Setup
 from oomdoctor.case.text import Text
 from oomdoctor.report.wording.wording import Wording
@@ -23,6 +24,9 @@ def understood(setup: Setup, wording: Wording) -> str:
 
 def _parts(setup: Setup, wording: Wording) -> Iterator[str]:
     cards = _cards(setup, wording)
+    if setup.pictures is not None:
+        yield from _pictures(setup, setup.pictures, wording)
+        return
     if setup.task != "train":
         yield setup.weights.name
         yield wording.say(_ANSWERS).format(setup.length, cards)
@@ -31,6 +35,14 @@ def _parts(setup: Setup, wording: Wording) -> Iterator[str]:
     yield wording.say(_FIGURES).format(setup.batch, setup.length, cards)
     if setup.stack.title:
         yield f"{setup.stack.title} {setup.stack.version}".strip()
+
+
+def _pictures(setup: Setup, run: PictureRun, wording: Wording) -> Iterator[str]:
+    """Yield what is done with pictures: how they are made, or what is trained, and their size."""
+    yield _trained(setup, setup.adapters, wording) if setup.task == "train" else setup.weights.name
+    frames = wording.say(Text(", {} frames", "，{} 帧")).format(run.frames) if run.frames > 1 else ""
+    size = f"{run.width} x {run.height}{frames}"
+    yield wording.say(Text("batch {}, {}, {}", "批大小 {}，{}，{}")).format(setup.batch, size, _cards(setup, wording))
 
 
 def _trained(setup: Setup, adapters: Adapters | None, wording: Wording) -> str:

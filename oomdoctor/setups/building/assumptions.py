@@ -59,7 +59,9 @@ def run_assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
         yield assumed("micro_batch", f"batch size {made.batch} on each card{en}", f"每张卡的批大小为 {made.batch}{zh}")
     if made.task == "train":
         yield from _batch_stated_twice(settings, made.layout)
-    if positive(settings.sequence_length) is None and positive(settings.max_model_len) is None:
+    if made.task == "train" and (made.written is not None or not made.shape.vocab):
+        yield from _positions(settings, made)
+    elif positive(settings.sequence_length) is None and positive(settings.max_model_len) is None:
         en, zh = _default_of(made.stack) if made.stack.length else ("", "")
         yield assumed("sequence_length", f"{made.length} tokens for each sample{en}", f"每条样本 {made.length} 个 token{zh}")
     if _checkpointing_is_assumed(settings, made):
@@ -97,6 +99,7 @@ def run_assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
         yield from prompts.prompt_assumptions(made)
     if not training_method(settings.method or "").counted:
         yield rollouts(made)
+    yield from scoring(settings, made)
     if made.task == "train" and made.even_lengths is None and not made.stack.longest_first:
         yield Assumption(
             id="lengths",
@@ -107,20 +110,54 @@ def run_assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
         )
 
 
+def _positions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
+    """Yield how long the samples are of what hears or sees: what is said of tokens is of the text alone."""
+    if made.written is None:
+        yield assumed("positions", f"{made.length} patches of a picture", f"每张图片 {made.length} 个 patch", is_question=False)
+    elif positive(settings.sequence_length) is None:
+        heard, written = made.shape.heard, made.written
+        en = f"{heard} positions of sound and {written} tokens of text, {made.length} for an average layer"
+        yield assumed("positions", en, f"音频 {heard} 个位置、文本 {written} 个 token，各层平均 {made.length}", is_question=False)
+
+
+def scoring(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
+    """Yield what was taken for the critic and the reward model of PPO, or that they are not on these cards."""
+    if made.task != "train" or not training_method(settings.method or "").critic:
+        return
+    if made.critic is None and made.reward is None:
+        yield assumed("critic", "critic and reward model take nothing of these cards", "critic 和奖励模型不占用这些显卡")
+        return
+    models = [(made.critic, "a critic", "critic"), (made.reward, "a reward model", "奖励模型")]
+    there = [(f"{en} like {model.shape.name}", f"与 {model.shape.name} 同样大小的{zh}") for model, en, zh in models if model is not None]
+    turns = (
+        ("; critic and model take turns on the card", "；critic 与模型轮流占用显卡")
+        if made.critic and made.critic.takes_turns
+        else ("", "")
+    )
+    yield assumed(
+        "critic",
+        f"on the same cards: {' and '.join(en for en, _ in there)}{turns[0]}",
+        f"同一批显卡上还有{'和'.join(zh for _, zh in there)}{turns[1]}",
+        is_question=settings.critic_model is None and settings.reward_model is None,
+    )
+
+
 def rollouts(made: Setup) -> Assumption:
     """Say what is counted of the answers that are generated in training."""
+    beside = made.critic is not None or made.reward is not None
     if made.rollout is None:
         return assumed(
             "rollouts",
-            "answers that are generated in training, and reward models, are not counted",
-            "未计入训练中生成的回答和奖励模型",
+            f"answers that are generated in training{'' if beside else ', and reward models,'} are not counted",
+            f"未计入训练中生成的回答{'' if beside else '和奖励模型'}",
         )
+    uncounted = ("", "") if beside else ("; reward models are not counted", "；未计入奖励模型")
     share = f"{made.rollout.share:g}"
     awake = ("asleep while weights are updated", "更新权重时休眠") if made.rollout.sleeps else ("there all the time", "训练时一直占用")
     return assumed(
         "rollouts",
-        f"an engine that answers on the same cards takes {share} of each, {awake[0]}; reward models and a critic are not counted",
-        f"推理引擎与训练共用显卡，占每张卡的 {share}，{awake[1]}；未计入奖励模型和 critic",
+        f"an engine that answers on the same cards takes {share} of each, {awake[0]}{uncounted[0]}",
+        f"推理引擎与训练共用显卡，占每张卡的 {share}，{awake[1]}{uncounted[1]}",
     )
 
 

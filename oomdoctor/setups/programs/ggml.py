@@ -37,7 +37,8 @@ def ggml_run(framework: str | None, layers: int | None = None, chunk: int | None
     """Return how such a program runs; None for any other."""
     if framework not in _PROGRAMS:
         return None
-    return GgmlRun(layers=layers if layers is not None and layers >= 0 else None, chunk=chunk or GgmlRun().chunk)
+    key = "num_gpu" if framework == _SPLITS_CELLS else "-ngl"
+    return GgmlRun(layers_key=key, layers=layers if layers is not None and layers >= 0 else None, chunk=chunk or GgmlRun().chunk)
 
 
 def on_ggml(setup: Setup, settings: RunSettings, framework: str | None) -> Setup:
@@ -45,7 +46,9 @@ def on_ggml(setup: Setup, settings: RunSettings, framework: str | None) -> Setup
     run = ggml_run(framework, settings.gpu_layers, positive(settings.max_batched_tokens))
     if run is None:
         return setup
-    keys, values = (ggml_width(kind) for kind in (settings.kv_cache_dtype, settings.value_cache_dtype))
+    # Ollama has one type for both (OLLAMA_KV_CACHE_TYPE), llama.cpp one for each (-ctk, -ctv).
+    of_values = settings.value_cache_dtype or (settings.kv_cache_dtype if framework == _SPLITS_CELLS else None)
+    keys, values = (ggml_width(kind) for kind in (settings.kv_cache_dtype, of_values))
     weights = _weights_said(setup.shape, settings) or gguf_format(setup.shape, _MIXTURE) or setup.weights
     layout = replace(setup.layout, engine="device_map" if setup.layout.cards > 1 else "none")
     told = (settings.gpu_layers, settings.host_experts, settings.tensor_override)

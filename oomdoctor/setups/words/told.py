@@ -37,7 +37,8 @@ _BATCH = re.compile(
     r"|\bbs ?[=:]? ?(\d{1,4})\b|批(?:大小|次)?(?:为|是|：)? ?(\d{1,4})"
 )
 _LENGTH = re.compile(
-    r"(?i)(?:\b(?:max[ _-]?)?(?:seq(?:uence)?[ _-]?)?len(?:gth)?\b|\bcutoff(?:_len)?\b|\bmax[ _-]?length\b|\bcontext\b|长度|上下文)"
+    r"(?i)(?:\b(?:max[ _-]?)?(?:seq(?:uence)?[ _-]?)?len(?:gth)?\b"
+    r"|\bcutoff(?:_len)?\b|\bnum_ctx\b|\bmax[ _-]?length\b|\bcontext\b|长度|上下文)"
     r"[^\d\n]{0,12}(\d{1,6}) ?(k)?\b|(?<![\w.])(\d{1,6}) ?(k)?[ -]?(?:(?:tokens?|context|ctx)\b|上下文)"
 )
 _CHECKPOINTS = re.compile(r"(?i)gradient[ _-]checkpointing|梯度检查点|梯度检查")
