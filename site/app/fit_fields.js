@@ -72,6 +72,7 @@ export function asFields(read) {
     ...rest,
     [isServed ? "server" : "framework"]: framework,
     gpus: rest.gpus ?? world,
+    max_model_len: rest.max_model_len ?? rest.sequence_length,
     sharding: stage?.value ? { ...stage, value: `zero${stage.value}` } : fsdp?.value ? { ...fsdp, value: "fsdp" } : undefined,
   };
   const known = FIELDS.filter(({ name, of }) => made[name] && (of === "both" || of === (isServed ? "serve" : "train")));

@@ -26,8 +26,12 @@ export class FitForm {
 
   /** The texts of the fields that somebody filled in, by name. */
   get values() {
-    const said = [...new FormData(this.form)].filter(([name, value]) => name === "purpose" || (value && this.#set.has(name) && this.#isAsked(name)));
-    return Object.fromEntries(said);
+    return Object.fromEntries(Object.entries(this.all).filter(([name]) => name === "purpose" || this.#set.has(name)));
+  }
+
+  /** The texts of all fields that are filled, whoever did it. */
+  get all() {
+    return Object.fromEntries([...new FormData(this.form)].filter(([name, value]) => name === "purpose" || (value && this.#isAsked(name))));
   }
 
   /** The question in words: what stands in the fields that are asked. */
@@ -37,8 +41,8 @@ export class FitForm {
     return said.join(" · ");
   }
 
-  /** Draw the form with these values and what was read beside them (`{name: {value, place}}`); `around` are the elements after the fields. */
-  draw(values, read, around) {
+  /** Draw the form with these values and what was read beside them (`{name: {value, place}}`); `between` are the elements before those that are folded. */
+  draw(values, read, between) {
     this.#set = new Set(Object.keys(values));
     this.#read = read;
     const isFilled = ({ name, main }) => !main && (values[name] || read[name]);
@@ -48,8 +52,8 @@ export class FitForm {
       el("div", { class: "main-fields" },
         el("fieldset", { class: "purpose" }, el("legend", {}, t("fit.purpose")), ...PURPOSES.map((purpose) => this.#purpose(purpose, values.purpose ?? "train"))),
         ...fields(true)),
-      el("details", { open: isOpen }, el("summary", {}, t("fit.more")), el("div", { class: "fields" }, ...fields(false))),
-      ...around);
+      ...between,
+      el("details", { open: isOpen }, el("summary", {}, t("fit.more")), el("div", { class: "fields" }, ...fields(false))));
     this.#fold();
     this.tellSources();
   }

@@ -36,8 +36,8 @@ export class FitView {
     this.parts = Object.fromEntries(TABS.map((name) => [name, el("section", { hidden: true, class: `answer ${name}` })]));
     this.tabs = new Tabs(this.parts, (name) => this.#chosen(name));
     this.question = el("p", { class: "on-paper" });
-    const verdict = el("div", { class: "verdict" }, el("div", {}, this.short, this.more, this.closest), this.aside);
-    this.place.append(this.question, verdict, this.tabs.list, ...Object.values(this.parts));
+    this.verdict = el("div", { class: "verdict" }, el("div", {}, this.short, this.more, this.closest), this.aside);
+    this.place.append(this.question, this.tabs.list, ...Object.values(this.parts));
   }
 
   /** The lists of suggestions have come. */
@@ -52,7 +52,10 @@ export class FitView {
     if (tab) this.tabs.show(tab);
     const isSame = !query.size || new URLSearchParams(values).toString() === new URLSearchParams(this.#values).toString();
     if (this.#asked && isSame && !this.place.querySelector("[aria-busy]")) return this.#write();
-    if (query.size) this.#values = values;
+    if (query.size) {
+      this.#values = values;
+      this.#fromLog = {};
+    }
     this.#draw();
     this.#compute();
   }
@@ -84,6 +87,7 @@ export class FitView {
     this.files.draw();
     this.form.draw(this.#values, this.#read, [
       this.list,
+      this.verdict,
       el("div", { class: "actions" },
         button("fit.config", async () => {
           const found = await choose({});
@@ -161,8 +165,9 @@ export class FitView {
   }
 
   async #link() {
-    const isCopied = await navigator.clipboard.writeText(location.href).then(() => true, () => false);
-    this.said.textContent = isCopied ? t("fit.link.copied") : location.href;
+    const address = new URL(`#fit?${new URLSearchParams(this.form.all)}`, location.href).href;
+    const isCopied = await navigator.clipboard.writeText(address).then(() => true, () => false);
+    this.said.textContent = isCopied ? t("fit.link.copied") : address;
   }
 
   get #fields() {
