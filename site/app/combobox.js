@@ -68,29 +68,30 @@ export function suggest(input, choices, label) {
  * words begin and end as words do, then in the order of the list, which has the common ones first.
  */
 export function matching(choices, typed) {
-  const words = typed.toLowerCase().split(/[\s,/()_-]+/).map(squeezed).filter((word) => word && !FILLERS.has(word));
+  const words = typed.toLowerCase().split(/[\s,/()_-]+/).filter((word) => squeezed(word) && !FILLERS.has(word));
   const found = [];
   choices.forEach((choice, order) => {
     const name = choice[0].toLowerCase();
     const whole = squeezed(`${name} ${choice[1] ?? ""}`.toLowerCase());
-    if (words.every((word) => whole.includes(word))) found.push([words.reduce((sum, word) => sum + apart(name, word), 0), order, choice]);
+    if (words.every((word) => whole.includes(squeezed(word)))) found.push([words.reduce((sum, word) => sum + apart(name, word), 0), order, choice]);
   });
   found.sort((one, other) => one[0] - other[0] || one[1] - other[1]);
   return found.slice(0, SHOWN).map(([, , choice]) => choice);
 }
 
-/** How far a word is from standing alone in a name: 0 alone, 1 at the beginning of a word, 2 anywhere. */
+/** How far a word is from standing alone in a name: 0 alone, 1 at the beginning of a word, 2 anywhere, as `300` in `3000` too. */
 function apart(name, word) {
   const parts = name.split(/[^a-z0-9.]+/);
+  let least = 2;
   for (let from = 0; from < parts.length; from++) {
     let joined = "";
     for (let to = from; to < parts.length && joined.length < word.length; to++) {
-      joined += squeezed(parts[to]);
+      joined += parts[to];
       if (joined === word) return 0;
     }
-    if (joined.startsWith(word)) return /^\d/.test(joined.slice(word.length)) && /\d$/.test(word) ? 2 : 1;
+    if (joined.startsWith(word) && !(/\d$/.test(word) && /^\d/.test(joined.slice(word.length)))) least = 1;
   }
-  return 2;
+  return least;
 }
 
 function squeezed(text) {

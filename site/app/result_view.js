@@ -45,6 +45,7 @@ export class ResultView {
   }
 
   clear() {
+    this.isShared = false;
     this.client.forget(this.#result?.id);
     this.#result = null;
     this.place.replaceChildren(...[this.tools, this.heading].filter(Boolean));

@@ -36,9 +36,10 @@ def choices() -> bytes:
     """Return the names as JSON."""
     pack = load_pack()
     trainers = sorted((each for each in pack.records(FRAMEWORKS) if each.training and each.framework != _UNNAMED), key=lambda each: each.rank)
+    others = {row.name for row in model_rows()} - set(COMMON_MODELS)
     return encode(
         {
-            "models": [*COMMON_MODELS, *sorted({row.name for row in model_rows()} - set(COMMON_MODELS), key=str.lower)],
+            "models": [*COMMON_MODELS, *sorted(others, key=lambda name: (len(name), name.lower()))],
             "cards": list(cards()),
             "frameworks": [(each.framework, each.title) for each in trainers],
             "servers": sorted(((each.server, each.title) for each in pack.records(SERVERS)), key=lambda each: each[0] != "vllm"),
