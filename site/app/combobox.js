@@ -16,7 +16,7 @@ export function suggest(input, choices, label) {
     list.replaceChildren(...found.map(([name, detail], at) =>
       el("li", { role: "option", id: `${list.id}-${at}`, "aria-selected": "false", "data-name": name }, name, detail ? el("span", { class: "dim" }, ` ${detail}`) : null)));
     activate(-1);
-    show(found.length > 0 && !(found.length === 1 && found[0][0] === input.value));
+    show(found.length > 0 && found[0][0] !== input.value);
   }
 
   function show(isOpen) {

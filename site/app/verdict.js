@@ -48,7 +48,7 @@ export function bar({ fits, need, low, high, room }) {
 export function assumed(assumptions, edit) {
   if (!assumptions?.length) return null;
   const items = assumptions.map(({ id, text }) => el("li", {}, edit.has(id) ? el("button", { type: "button", class: "quiet", click: () => edit.open(id) }, text) : text));
-  return el("div", { class: "assumed" }, el("h3", {}, t("fit.assumed")), el("ul", {}, ...items));
+  return el("div", { class: "assumed" }, el("p", {}, el("strong", {}, t("fit.assumed"))), el("ul", {}, ...items));
 }
 
 function gib(bytes) {

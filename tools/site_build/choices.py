@@ -35,7 +35,9 @@ _UNNAMED = "unknown"
 def choices() -> bytes:
     """Return the names as JSON."""
     pack = load_pack()
-    trainers = sorted((each for each in pack.records(FRAMEWORKS) if each.training and each.framework != _UNNAMED), key=lambda each: each.rank)
+    trainers = sorted(
+        (each for each in pack.records(FRAMEWORKS) if each.training and each.framework != _UNNAMED), key=lambda each: each.rank
+    )
     others = {row.name for row in model_rows()} - set(COMMON_MODELS)
     return encode(
         {
