@@ -72,5 +72,5 @@ def test_all_that_is_offered_is_known_to_the_library(offered: list[list[str]], k
 
 
 def test_a_card_is_offered_with_the_size_that_the_library_takes_it_for() -> None:
-    taken = {name: commonest_card(name) for name, _ in OFFERED["cards"]}
-    assert {name: size for name, size in OFFERED["cards"] if taken[name] is None or taken[name].gigabytes != size} == {}
+    taken = {name: card.gigabytes for name, _ in OFFERED["cards"] if (card := commonest_card(name))}
+    assert taken == dict(OFFERED["cards"])

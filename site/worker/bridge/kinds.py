@@ -23,9 +23,9 @@ from oomdoctor.api.sizing.sweep import sweep
 from oomdoctor.case.event import Event
 from oomdoctor.errors import NothingReadError, UsageError
 from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.planning.sizing.alternatives import Alternatives
 from oomdoctor.report.diagnosis.compose import compose as diagnosis_document
 from oomdoctor.report.edits.check import compose as check_document
-from oomdoctor.planning.sizing.alternatives import Alternatives
 from oomdoctor.report.memory.alternatives import compose as alternatives_document
 from oomdoctor.report.memory.estimate_answer import estimate_document
 from oomdoctor.report.memory.estimate_json import convert_run_estimate
