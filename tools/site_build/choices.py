@@ -17,8 +17,8 @@ from oomdoctor.knowledge.tables.models import model_rows
 COMMON_CARDS = (
     "GeForce RTX 4090", "GeForce RTX 3090", "GeForce RTX 5090", "A100-SXM4-80GB", "H100 80GB HBM3", "A100-SXM4-40GB",
     "GeForce RTX 3060 12GB", "GeForce RTX 4060", "GeForce RTX 4080", "Tesla T4", "L40S", "A10", "L4", "RTX A6000",
-    "Tesla V100-SXM2-32GB", "Tesla V100-SXM2-16GB", "H200", "B200", "AMD Instinct MI300X", "GeForce RTX 4070", "GeForce RTX 3080 10GB", "GeForce RTX 5080", "GeForce RTX 5070",
-    "RTX 6000 Ada Generation", "Apple M4 Max 64GB",
+    "Tesla V100-SXM2-32GB", "Tesla V100-SXM2-16GB", "H200", "B200", "AMD Instinct MI300X", "GeForce RTX 4070",
+    "GeForce RTX 3080 10GB", "GeForce RTX 5080", "GeForce RTX 5070", "RTX 6000 Ada Generation", "Apple M4 Max 64GB",
 )  # fmt: skip
 COMMON_MODELS = (
     "Qwen/Qwen3-8B", "meta-llama/Llama-3.1-8B", "Qwen/Qwen2.5-7B", "Qwen/Qwen3-32B", "meta-llama/Llama-3.3-70B-Instruct",
