@@ -14,7 +14,7 @@ export function knownRun({ training, estimate, incidents, server_memory: servers
   for (const [name, { value, file, line }] of Object.entries(config.settings ?? {})) tell(name, value, file && line ? `${file}:${line}` : null);
   tell("model", estimate?.model);
   tell("framework", config.framework ?? training?.framework);
-  tell("gpu", estimate?.card?.name || sizeOf(incidents?.[0]?.root.fields.total_bytes ?? server?.card_bytes, cards));
+  tell("gpu", estimate?.card?.name || sizeOf(incidents?.[0]?.root.fields.total_bytes ?? server?.total_bytes, cards));
   tell("gpus", estimate?.gpus > 1 ? estimate.gpus : null);
   if (server) tell("method", "serve");
   return known.model || known.gpu ? known : {};
