@@ -117,6 +117,7 @@ def started_browser(served: PageServer) -> Iterator[Any]:
 EMPTY = """() => {
     for (const box of document.querySelectorAll('.share input:not(:checked)')) box.click()
     for (const remove of document.querySelectorAll('.files button')) remove.click()
+    document.querySelector('#view-log.answered [data-act=new]')?.click()
     document.querySelector('#log-text').value = ''
 }"""
 GO = """hash => new Promise(there => {

@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
-from site_build.archives import packed, zip_folder  # noqa: E402
+from site_build.archives import packed, without_comments, zip_folder  # noqa: E402
 from site_build.choices import choices  # noqa: E402
 from site_build.downloads import Lock, fetch, read_lock, unpack  # noqa: E402
 from site_build.library import PACKAGES, lay_out  # noqa: E402
@@ -129,12 +129,12 @@ def _archives(runtime: Path, work: Path, out: Path) -> None:
 
 
 def _shell(out: Path) -> None:
-    """Copy the page itself."""
+    """Copy the page itself, scripts and styles without their comments."""
     for name in SHELL:
         path = SITE / name
         for file in [path] if path.is_file() else sorted(path.rglob("*")):
             if file.is_file() and file.suffix not in NOT_SHIPPED:
-                _write(out / file.relative_to(SITE), file.read_bytes())
+                _write(out / file.relative_to(SITE), without_comments(file.name, file.read_text(encoding="utf-8")).encode())
 
 
 def licenses(lock: Lock, requirements: Path) -> str:

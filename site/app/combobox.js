@@ -1,10 +1,11 @@
-// A text field with suggestions (the ARIA combobox pattern): every word of what was typed must be in a suggestion.
+// A text field with suggestions (the ARIA combobox pattern), found as people write them: `4090`, `rtx4090`, `a100 80g`, `llama3.1 8b`.
 
 import { el } from "./dom.js";
 
 const SHOWN = 12;
+const FILLERS = new Set(["gpu", "card", "gb", "model"]);
 
-/** Give an input suggestions: `choices` returns `[text]`; `label` names the list. An accepted one is an `input` event of the field. */
+/** Give an input suggestions: `choices` returns `[name, detail?]`; `label` names the list. An accepted one is an `input` event of the field. */
 export function suggest(input, choices, label) {
   const list = el("ul", { role: "listbox", id: `${input.id}-list`, "aria-label": label, class: "suggestions", hidden: true });
   let active = -1;
@@ -12,9 +13,10 @@ export function suggest(input, choices, label) {
 
   function open() {
     const found = matching(choices(), input.value);
-    list.replaceChildren(...found.map((text, at) => el("li", { role: "option", id: `${list.id}-${at}`, "aria-selected": "false" }, text)));
+    list.replaceChildren(...found.map(([name, detail], at) =>
+      el("li", { role: "option", id: `${list.id}-${at}`, "aria-selected": "false", "data-name": name }, name, detail ? el("span", { class: "dim" }, ` ${detail}`) : null)));
     activate(-1);
-    show(found.length > 0 && !(found.length === 1 && found[0] === input.value));
+    show(found.length > 0 && found[0][0] !== input.value);
   }
 
   function show(isOpen) {
@@ -33,10 +35,9 @@ export function suggest(input, choices, label) {
   }
 
   function accept(option) {
-    input.value = option.textContent;
+    input.value = option.dataset.name;
     show(false);
     input.dispatchEvent(new Event("input", { bubbles: true }));
-    show(false);
   }
 
   function key(event) {
@@ -62,9 +63,39 @@ export function suggest(input, choices, label) {
   return list;
 }
 
-function matching(choices, typed) {
-  const words = typed.toLowerCase().split(/[\s,]+/).filter(Boolean);
-  return choices.filter((choice) => words.every((word) => choice.toLowerCase().includes(word))).slice(0, SHOWN);
+/**
+ * Return the choices in which every word of what was typed stands, whatever stands between its letters and figures: those first in which the
+ * words begin and end as words do, then in the order of the list, which has the common ones first.
+ */
+export function matching(choices, typed) {
+  const words = typed.toLowerCase().split(/[\s,/()_-]+/).filter((word) => squeezed(word) && !FILLERS.has(word));
+  const found = [];
+  choices.forEach((choice, order) => {
+    const name = choice[0].toLowerCase();
+    const whole = squeezed(`${name} ${choice[1] ?? ""}`.toLowerCase());
+    if (words.every((word) => whole.includes(squeezed(word)))) found.push([words.reduce((sum, word) => sum + apart(name, word), 0), order, choice]);
+  });
+  found.sort((one, other) => one[0] - other[0] || one[1] - other[1]);
+  return found.slice(0, SHOWN).map(([, , choice]) => choice);
+}
+
+/** How far a word is from standing alone in a name: 0 alone, 1 at the beginning of a word, 2 anywhere, as `300` in `3000` too. */
+function apart(name, word) {
+  const parts = name.split(/[^a-z0-9.]+/);
+  let least = 2;
+  for (let from = 0; from < parts.length; from++) {
+    let joined = "";
+    for (let to = from; to < parts.length && joined.length < word.length; to++) {
+      joined += parts[to];
+      if (joined === word) return 0;
+    }
+    if (joined.startsWith(word) && !(/\d$/.test(word) && /^\d/.test(joined.slice(word.length)))) least = 1;
+  }
+  return least;
+}
+
+function squeezed(text) {
+  return text.replace(/[^a-z0-9\u4e00-\u9fff]/g, "");
 }
 
 function set(node, attributes) {

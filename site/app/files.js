@@ -17,6 +17,12 @@ function roleOf(path, roles) {
   return said.find((role) => roles.includes(role)) ?? roles[0];
 }
 
+/** The view that files belong to: memory snapshots and configs alone have one of their own; all else is read as a log. */
+export function viewOf(found) {
+  const all = (pattern) => found.every(({ path }) => !path.includes("/") && pattern.test(path));
+  return all(/\.(pickle|pkl)$/i) ? "snapshot" : all(CONFIG) ? "fit" : "log";
+}
+
 function isSame(one, other) {
   return one !== undefined && one.size === other.size && one.lastModified === other.lastModified;
 }
@@ -39,6 +45,16 @@ export class FileList {
   /** The inputs of a request; what lies in a folder has no role of its own: the folder is given whole. */
   get inputs() {
     return this.#files.map(({ path, file, role }) => (path.includes("/") ? { path, file } : { path, file, role }));
+  }
+
+  /** What is in the list, to be put into another one. */
+  get all() {
+    return this.#files.map((each) => ({ ...each }));
+  }
+
+  set all(files) {
+    this.#files = files;
+    this.draw();
   }
 
   /** The files as a command line names them: a folder is given whole. */

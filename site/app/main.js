@@ -1,9 +1,10 @@
 // Starts the page: its language, its views, the worker, and the service worker that makes it work offline.
 
+import { unpacked } from "./archives.js";
 import { announce, el, megabytes } from "./dom.js";
-import { dropped } from "./files.js";
+import { dropped, viewOf } from "./files.js";
 import { lang, LANGUAGES, preferred, remember, t, use } from "./i18n.js";
-import { follow, route } from "./router.js";
+import { follow, open, route } from "./router.js";
 import { FitView } from "./view_fit.js";
 import { LogView } from "./view_log.js";
 import { SnapshotView } from "./view_snapshot.js";
@@ -15,7 +16,7 @@ const state = { state: "booting", step: "start" };
 
 await use(preferred());
 const views = {
-  log: new LogView(byId("view-log"), client),
+  log: new LogView(byId("view-log"), client, { files: bring, run: tryRun }),
   fit: new FitView(byId("view-fit"), client),
   snapshot: new SnapshotView(byId("view-snapshot"), client),
 };
@@ -78,7 +79,23 @@ async function changeLanguage() {
   for (const view of Object.values(views)) await view.translate();
 }
 
-/** A file that is dropped anywhere belongs to the view that is open. */
+/** Bring files to the view that they belong to, wherever they were dropped or chosen. */
+async function bring(found) {
+  const files = await unpacked(found);
+  if (!files.length) return;
+  const belongs = viewOf(files);
+  const view = belongs === "fit" && route().view === "log" && views.log.hasCase ? "log" : belongs;
+  open(view);
+  views[view].drop(files);
+}
+
+/** Ask whether a run fits: what a diagnosis knows of it, and the configs that were given with it. */
+function tryRun(run, configs) {
+  open("fit");
+  views.fit.take(run, configs);
+}
+
+/** A file may be dropped anywhere. */
 function drops() {
   let depth = 0;
   const hint = (isOver) => document.body.classList.toggle("dropping", isOver);
@@ -90,8 +107,7 @@ function drops() {
     event.preventDefault();
     depth = 0;
     hint(false);
-    const found = await dropped(event.dataTransfer);
-    if (found.length) views[route().view].drop(found);
+    await bring(await dropped(event.dataTransfer));
   });
 }
 
@@ -108,7 +124,10 @@ function prints() {
 async function choices() {
   try {
     const answer = await fetch(new URL("choices.json", document.baseURI));
-    if (answer.ok) views.fit.offer(await answer.json());
+    if (!answer.ok) return;
+    const offered = await answer.json();
+    views.fit.offer(offered);
+    views.log.cards = offered.cards;
   } catch {
     // Suggestions are a help; every name can be typed.
   }

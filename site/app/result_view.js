@@ -7,13 +7,20 @@ import { reportNodes } from "./report_html.js";
 
 const COPIES = { diagnose: ["reply", "issue", "markdown"], snapshot: ["markdown"] };
 
-/** Shows one result below the heading of `place`, in the language of the page. */
+/** Shows one result below the heading of `place`, in the language of the page; `arrange` lays out its report. */
 export class ResultView {
   #result = null;
   #redact = true;
 
-  constructor(place, client) {
-    Object.assign(this, { place, client, heading: place.querySelector("h2") });
+  constructor(place, client, arrange = () => {}) {
+    Object.assign(this, { place, client, arrange, heading: place.querySelector("h2"), tools: place.querySelector(".bar") });
+  }
+
+  /** Give the result away, to be shown again later: the worker keeps it. */
+  take() {
+    const result = this.#result;
+    this.#result = null;
+    return result;
   }
 
   get redact() {
@@ -25,7 +32,8 @@ export class ResultView {
     this.client.forget(this.#result?.id);
     this.#result = result;
     this.#draw(result.html);
-    this.heading.focus();
+    this.heading.focus({ preventScroll: true });
+    this.place.scrollIntoView({ block: "nearest" });
     announce(this.report.querySelector("p")?.textContent ?? result.title);
   }
 
@@ -37,9 +45,10 @@ export class ResultView {
   }
 
   clear() {
+    this.isShared = false;
     this.client.forget(this.#result?.id);
     this.#result = null;
-    this.place.replaceChildren(this.heading);
+    this.place.replaceChildren(...[this.tools, this.heading].filter(Boolean));
     this.place.hidden = true;
   }
 
@@ -57,17 +66,25 @@ export class ResultView {
     this.report = el("div", { class: "report", lang: lang === "zh" ? "zh-CN" : "en" });
     this.report.append(reportNodes(html));
     this.message = el("div", { class: "copied" });
-    // The answer comes first, then what can be done with it.
-    this.report.firstElementChild?.after(this.#notes(), this.#actions());
-    this.place.replaceChildren(this.heading, this.report);
+    this.arrange(this.report, this.#result);
+    this.report.firstElementChild?.after(this.#notes());
+    this.tools?.querySelector(".share")?.remove();
+    if (this.tools) this.tools.append(this.#share());
+    this.place.replaceChildren(...[this.tools ?? this.#share(), this.heading, this.report].filter(Boolean));
     this.place.hidden = false;
+  }
+
+  /** All that can be done with a report, folded: copy, save, print, with names hidden or not. */
+  #share() {
+    const isOpen = this.isShared ?? false;
+    return el("details", { class: "share", open: isOpen, toggle: (event) => { this.isShared = event.target.open; } }, el("summary", {}, t("share")), this.#actions());
   }
 
   #actions() {
     const copies = COPIES[this.#result.kind].map((form) => el("button", { type: "button", click: () => this.#copy(form) }, t(`share.${form}`)));
     const saves = ["html", "json"].map((form) => el("button", { type: "button", click: () => this.#save(form) }, t(`share.${form}`)));
     const box = el("input", { type: "checkbox", checked: this.#redact, "aria-describedby": `${this.heading.id}-hides`, change: (event) => this.#hide(event.target.checked) });
-    return el("div", { class: "share" },
+    return el("div", { class: "shared" },
       el("div", { class: "actions", role: "group", "aria-label": t("share.actions") }, ...copies, ...saves,
         el("button", { type: "button", click: () => print() }, t("share.print"))),
       el("label", {}, box, " ", t("share.redact")),
@@ -84,7 +101,7 @@ export class ResultView {
   async #hide(isHidden) {
     this.#redact = isHidden;
     await this.again();
-    this.place.querySelector("input[type=checkbox]").focus();
+    this.place.querySelector(".share input[type=checkbox]").focus();
     announce(t(`share.redact.${isHidden ? "on" : "off"}`));
   }
 

@@ -19,3 +19,8 @@ export function write(view, query) {
   const text = query.toString();
   history.replaceState(null, "", `#${view}${text ? `?${text}` : ""}`);
 }
+
+/** Open a view, as a step in the history. */
+export function open(view) {
+  if (route().view !== view) location.hash = view;
+}

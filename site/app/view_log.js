@@ -1,14 +1,18 @@
 // "Read a log": what was pasted, chosen or dropped goes to the worker, and its report comes back.
 
+import { unpacked } from "./archives.js";
+import { arrange } from "./arrange.js";
 import { announce, el } from "./dom.js";
-import { choose, FileList } from "./files.js";
+import { choose, FileList, viewOf } from "./files.js";
 import { lang, t } from "./i18n.js";
+import { knownRun } from "./known_run.js";
 import { Refused } from "./worker_client.js";
 import { ResultView } from "./result_view.js";
 import { Working } from "./working.js";
 
 const ROLES = ["log", "config", "series", "snapshot", "machine"];
 const LONGEST_TEXT = 500_000; // what is longer becomes a file: a text field of this size makes a page slow
+const MOST_CASES = 6; // the worker keeps eight results
 const PASTED = "oomdoctor.pasted"; // where tools/docs_build/paste.js leaves it
 const EXAMPLE = `[rank0]: Traceback (most recent call last):
 [rank0]:   File "/workspace/train.py", line 212, in <module>
@@ -19,25 +23,34 @@ const EXAMPLE = `[rank0]: Traceback (most recent call last):
 `;
 
 export class LogView {
-  constructor(section, client) {
-    this.client = client;
-    this.section = section;
+  #earlier = []; // cases that were answered before: `{name, text, files, result, lang}`
+  cards = [];
+
+  /** `bring` takes files to the view that they belong to, `tryRun` a run to "Will it fit?". */
+  constructor(section, client, { files: bring, run: tryRun }) {
+    Object.assign(this, { client, section, tryRun });
     this.text = section.querySelector("textarea");
     this.files = new FileList(section.querySelector(".files"), ROLES, () => {});
     this.working = section.querySelector(".working");
-    this.result = new ResultView(section.querySelector(".result"), client);
+    this.bar = section.querySelector(".bar");
+    this.cases = this.bar.querySelector("select");
+    this.result = new ResultView(section.querySelector(".result"), client, (report, result) => this.#arrange(report, result));
     const form = section.querySelector("form");
     form.addEventListener("submit", (event) => this.#submit(event));
     form.addEventListener("keydown", (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && this.#submit(event));
     this.text.addEventListener("paste", (event) => this.#pasted(event));
-    form.querySelector("[data-act=files]").addEventListener("click", async () => this.#add(await choose({})));
-    form.querySelector("[data-act=folder]").addEventListener("click", async () => this.#add(await choose({ folder: true })));
+    form.querySelector("[data-act=files]").addEventListener("click", () => this.#choose({}));
+    form.querySelector("[data-act=folder]").addEventListener("click", () => this.#choose({ folder: true }));
     form.querySelector("[data-act=example]").addEventListener("click", () => this.#example());
-    this.another = form.querySelector("[data-act=new]");
-    this.another.addEventListener("click", () => {
+    this.bar.querySelector("[data-act=add]").addEventListener("click", () => this.#more());
+    this.edit = this.bar.querySelector("[data-act=edit]");
+    this.edit.addEventListener("click", () => this.#editing(!section.classList.contains("editing")));
+    this.cases.addEventListener("change", () => this.#restore(Number(this.cases.value)));
+    this.bar.querySelector("[data-act=new]").addEventListener("click", () => {
       this.#begin();
       this.text.focus();
     });
+    this.bring = bring;
   }
 
   /** A text that was pasted in the documents, which lie beside this page, is read at once; it is taken out of where it was left. */
@@ -55,15 +68,22 @@ export class LogView {
     this.#run();
   }
 
-  /** Files were dropped: they are read at once. Below an answer they begin another case; a button adds to the one that is there. */
+  /** Whether there is a log that configs can belong to. */
+  get hasCase() {
+    return Boolean(this.files.size || (this.text.value.trim() && this.text.value !== EXAMPLE));
+  }
+
+  /** Files were dropped: they are read at once. Below an answer they begin another case; configs belong to the one that is there. */
   drop(found) {
-    if (this.section.classList.contains("answered")) this.#begin();
+    const isAdded = this.hasCase && viewOf(found) === "fit";
+    if (this.section.classList.contains("answered") && !isAdded) this.#begin();
     this.#add(found);
     this.#run();
   }
 
   translate() {
     this.files.draw();
+    this.#tellInput();
     return this.result.again();
   }
 
@@ -72,17 +92,54 @@ export class LogView {
     this.#run();
   }
 
-  /** Empty the form, and take the answer away. */
+  /** Empty the form, and take the answer away; it stays among the cases. */
   #begin() {
+    this.#park();
     this.text.value = "";
     this.files.clear();
     this.result.clear();
     this.#answered(false);
   }
 
+  /** Keep the case that is answered, but for the example, which is nobody's. */
+  #park() {
+    const result = this.section.classList.contains("answered") && this.text.value !== EXAMPLE ? this.result.take() : null;
+    if (!result) return;
+    this.#earlier.unshift({ name: this.#name(), text: this.text.value, files: this.files.all, result, lang });
+    for (const { result: { id } } of this.#earlier.splice(MOST_CASES)) this.client.forget(id);
+  }
+
+  /** Show a case of before, in the language of now. */
+  #restore(number) {
+    const [chosen] = this.#earlier.splice(number, 1);
+    this.#begin();
+    this.text.value = chosen.text;
+    this.files.all = chosen.files;
+    if (chosen.lang !== lang) return this.#run();
+    this.#answered(true);
+    this.result.show(chosen.result);
+  }
+
+  /** Files were chosen; alone in the form they may belong to another view. */
+  async #choose(what) {
+    const found = await choose(what);
+    if (!found.length) return;
+    const files = await unpacked(found);
+    if (!this.files.size && !this.text.value.trim() && viewOf(files) !== "log") return this.bring(files);
+    this.#add(files);
+  }
+
+  /** Add to the case that is answered, and read it anew. */
+  async #more() {
+    const found = await choose({});
+    if (!found.length) return;
+    this.#add(await unpacked(found));
+    this.#run();
+  }
+
   /** Add files to what is there; the example is nobody's log, and goes. */
   #add(found) {
-    if (found.length) this.#forgetExample();
+    this.#forgetExample();
     this.files.add(found);
   }
 
@@ -90,23 +147,56 @@ export class LogView {
     if (this.text.value === EXAMPLE) this.text.value = "";
   }
 
-  /** With an answer the form is small: the answer is what the reader came for. */
+  /** With an answer the form is folded: the answer is what the reader came for. */
   #answered(isAnswered) {
     this.section.classList.toggle("answered", isAnswered);
-    this.another.hidden = !isAnswered;
+    this.#editing(false);
+    this.#tellInput();
+  }
+
+  #editing(isOpen) {
+    this.section.classList.toggle("editing", isOpen);
+    this.edit.setAttribute("aria-expanded", String(isOpen));
+  }
+
+  /** Say in the bar what was read. */
+  #tellInput() {
+    this.bar.querySelector(".read").textContent = this.#name();
+    const name = (text, number) => el("option", { value: number }, text);
+    this.cases.hidden = !this.#earlier.length;
+    this.cases.replaceChildren(name(t("log.cases"), ""), ...this.#earlier.map((each, number) => name(each.name, number)));
+  }
+
+  #name() {
+    const { names } = this.files;
+    const pasted = this.text.value.trim() ? [this.text.value === EXAMPLE ? t("log.is.example") : t("log.is.pasted")] : [];
+    const [first = "", second, ...more] = [...pasted, ...names];
+    return [first, second, more.length ? `+${more.length}` : null].filter(Boolean).join(" · ");
+  }
+
+  /** The layout of the report, and the way to "Will it fit?" where something of the run is known. */
+  #arrange(report, { data }) {
+    const run = data.verdict.memory_failure === "no" ? {} : knownRun(data, this.cards);
+    const go = () => this.tryRun(run, this.files.all.filter(({ role }) => role === "config"));
+    const more = Object.keys(run).length ? [el("p", {}, el("button", { type: "button", class: "try", click: go }, t("log.try")))] : [];
+    arrange(report, { more, addConfig: () => this.#more() });
   }
 
   #pasted(event) {
+    const isWhole = !this.text.value.trim() || this.text.value === EXAMPLE || (this.text.selectionStart === 0 && this.text.selectionEnd === this.text.value.length);
     this.#forgetExample();
     const text = event.clipboardData.getData("text/plain");
-    if (text.length <= LONGEST_TEXT) return;
+    const isLong = text.length > LONGEST_TEXT;
+    if (!isLong && !isWhole) return;
     event.preventDefault();
-    this.files.add([{ path: t("files.pasted"), file: new File([text], t("files.pasted")) }]);
+    if (isLong) this.files.add([{ path: t("files.pasted"), file: new File([text], t("files.pasted")) }]);
+    else this.text.value = text;
+    if (isWhole) this.#run();
   }
 
   #example() {
+    this.#begin();
     this.text.value = EXAMPLE;
-    this.files.clear();
     this.#run();
   }
 
@@ -114,6 +204,7 @@ export class LogView {
     const text = this.text.value.trim() ? this.text.value : null;
     if (!text && !this.files.size) {
       announce(t("log.nothing"));
+      this.#answered(false);
       return this.result.refuse(new Refused("usage", t("log.nothing")));
     }
     const command = `oomdoctor diagnose ${this.files.names.map(quoted).join(" ")}`;
@@ -128,6 +219,7 @@ export class LogView {
       this.result.show(result);
     } catch (refused) {
       working.done();
+      this.#answered(false);
       this.result.refuse(refused, command);
     }
   }

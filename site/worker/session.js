@@ -4,7 +4,7 @@
 const LARGEST = 2 ** 31;
 const KEPT = 8;
 const QUIET = 50; // ms between pieces of what nobody asked for, in which a request can come in
-const REPLACED_BY_NEWER = new Set(["estimate", "sweep"]);
+const REPLACED_BY_NEWER = new Set(["estimate", "sweep", "cards", "formats"]);
 const PACKED = /\.(gz|zst|xz|bz2)$/i;
 
 export class Session {

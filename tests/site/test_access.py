@@ -39,7 +39,9 @@ def answered(
     chooser.value.set_files([snapshot])
     page.locator("#view-snapshot .report").wait_for()
     page.goto(f"{served.url}#fit")
-    page.locator(".answer.sweep .report").wait_for()
+    for tab in ("plan", "cards", "formats", "sweep"):
+        page.locator(f"#tab-{tab}").click()
+        page.locator(f"#panel-{tab}:not([aria-busy]) .report").wait_for()
     page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true })")
     page.evaluate(axe)
     yield page

@@ -104,7 +104,7 @@ def test_a_log(opened: Page, harm: str) -> None:
     opened.evaluate("location.hash = '#log'")
     upload(opened, "#view-log [data-act=files]", f"{harm.replace('/', '_')[:60]}.log".replace("\x00", ""), log_of(harm).encode())
     opened.locator("#view-log .primary").click()
-    opened.locator("#view-log .share").wait_for()
+    opened.locator("#view-log .share summary").click()
     opened.locator("#view-log .share input").click()
     opened.locator("#view-log .share input:not(:checked)").wait_for()
     assert opened.locator("#view-log .report pre").count() > 0
@@ -122,7 +122,7 @@ def test_a_config(opened: Page, harm: str) -> None:
     opened.locator(".fit-result [role=alert]").first.wait_for()
     opened.locator("#fit-gpu").fill("24GB")
     opened.evaluate("location.hash = '#fit?model=Qwen/Qwen3-8B&gpu=24GB'")
-    opened.locator(".short.no, .short.yes, .short.close").wait_for()
+    opened.locator(".short:is(.no, .yes, .close, .depends)").wait_for()
 
 
 @pytest.mark.parametrize("harm", PAYLOADS.values(), ids=PAYLOADS.keys())

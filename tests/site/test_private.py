@@ -31,6 +31,7 @@ def test_no_request_goes_elsewhere_and_none_carries_the_log(opened: Page, served
     opened.context.on("request", lambda request: asked.append(request.url))
     opened.reload()
     assert "2.00 GiB" in diagnosed(opened, LOG)
+    opened.locator("#view-log .share summary").click()
     opened.locator("#view-log .share button").first.click()
     opened.locator("#view-log .copied textarea").wait_for()
     assert served.hosts == {served.host}

@@ -81,6 +81,8 @@ def test_a_log_is_diagnosed_with_the_keyboard_alone(opened: Page) -> None:
 
 @pytest.mark.parametrize("form", ["reply", "issue", "markdown"])
 def test_what_is_copied_is_shown(diagnosed: Page, form: str) -> None:
+    tab_to(diagnosed, "#view-log .share summary")
+    diagnosed.keyboard.press("Enter")
     tab_to(diagnosed, f"#view-log .share button:nth-of-type({['reply', 'issue', 'markdown'].index(form) + 1})")
     diagnosed.keyboard.press("Enter")
     copied = diagnosed.locator("#view-log .copied textarea")
@@ -90,6 +92,7 @@ def test_what_is_copied_is_shown(diagnosed: Page, form: str) -> None:
 
 @pytest.mark.parametrize("form", ["html", "json"])
 def test_a_report_is_saved(diagnosed: Page, form: str) -> None:
+    diagnosed.locator("#view-log .share").evaluate("share => { share.open = true }")
     button = diagnosed.locator(f"#view-log .share button:nth-of-type({['html', 'json'].index(form) + 4})")
     with diagnosed.expect_download() as download:
         button.press("Enter")
@@ -104,12 +107,13 @@ def test_names_are_hidden_until_somebody_shows_them(opened: Page) -> None:
     report = opened.locator("#view-log .report")
     opened.locator("#view-log .share").wait_for()
     assert "jane.roe" not in report.inner_text()
+    opened.locator("#view-log .share").evaluate("share => { share.open = true }")
     tab_to(opened, "#view-log .share input")
     opened.keyboard.press("Space")
     opened.locator("#view-log .share input:not(:checked)").wait_for()
     report.get_by_text("jane.roe").first.wait_for(state="attached")
     opened.keyboard.press("Space")
-    opened.locator("#view-log .report:not(:has-text('jane.roe')) .share input:checked").wait_for()
+    opened.locator("#view-log .result:not(:has-text('jane.roe')) .share input:checked").wait_for()
 
 
 def test_files_are_read_with_the_config_beside_them(opened: Page, tmp_path: Path) -> None:
@@ -167,7 +171,7 @@ def test_a_packed_log_that_is_dropped_is_read_at_once(opened: Page) -> None:
 def test_a_log_that_is_dropped_after_the_example_is_answered_alone(opened: Page) -> None:
     go_to(opened, "log")
     opened.locator("[data-act=example]").click()
-    opened.locator("#view-log.answered .report").wait_for()
+    opened.locator("#view-log.answered .todo").wait_for()
     drop(opened, "mine.log", OOM.replace("2.00 GiB", "3.25 GiB").encode())
     opened.locator("#view-log .report").get_by_text("mine.log").first.wait_for()
     assert "3.25 GiB asked" in opened.locator("#view-log .report").inner_text()
@@ -233,7 +237,11 @@ def test_the_form_answers_as_it_is_filled_in(estimated: Page) -> None:
     opened.keyboard.type("64")
     assert settled(opened, second) != second
     assert opened.evaluate("document.activeElement.id") == "fit-micro_batch"
-    opened.locator(".answer.sweep .report").wait_for()
+    opened.locator("#tab-sweep").press("Enter")
+    opened.locator(".answer.sweep:not([aria-busy]) .report").wait_for()
+    opened.locator("#tab-sweep").press("Home")
+    opened.locator("#tab-estimate").press("ArrowRight")
+    assert opened.evaluate("document.activeElement.id") == "tab-plan"
     opened.locator(".answer.plan ol").wait_for()
 
 
@@ -252,6 +260,7 @@ def test_the_address_holds_the_question(estimated: Page, served: PageServer) -> 
 
 
 def test_what_answers_an_older_question_is_marked_until_it_is_answered_anew(estimated: Page) -> None:
+    estimated.locator("#tab-sweep").click()
     estimated.locator(".answer.sweep:not([aria-busy]) .report").wait_for()
     estimated.locator("#fit-micro_batch").fill("3")
     estimated.locator(".answer.sweep[aria-busy]").wait_for()
@@ -265,6 +274,7 @@ def test_a_server_is_asked_about_as_a_server(estimated: Page) -> None:
     tab_to(opened, "input[name=purpose]")
     opened.keyboard.press("ArrowRight")
     assert opened.locator("#fit-memory_share").is_visible() and opened.locator("#fit-micro_batch").is_hidden()
+    opened.locator("#tab-estimate").click()
     opened.locator(".fit-result .answer").first.get_by_text("KV").first.wait_for(state="attached")
     assert short(opened) != before
 

@@ -25,3 +25,20 @@ def zip_folder(*folders: Path) -> bytes:
 def packed(data: bytes) -> bytes:
     """Return data as gzip."""
     return gzip.compress(data, 9, mtime=0)
+
+
+def without_comments(name: str, text: str) -> str:
+    """Return a script or a stylesheet without comments of their own lines and without indentation; template texts stay as they are."""
+    if not name.endswith((".js", ".css")):
+        return text
+    kept: list[str] = []
+    is_comment = is_template = False
+    for line in text.split("\n"):
+        bare = line.strip()
+        is_comment = not is_template and (is_comment or bare.startswith("/*"))
+        if is_comment or (not is_template and (not bare or bare.startswith("//"))):
+            is_comment = is_comment and "*/" not in bare
+            continue
+        kept.append(line if is_template else bare)
+        is_template ^= name.endswith(".js") and line.count("`") % 2 == 1
+    return "\n".join(kept) + "\n"

@@ -12,7 +12,7 @@ for (const file of files) {
   python.runPython(`
 from compression import zstd
 with open("/plain", "rb") as plain, open("/packed", "wb") as packed:
-    packed.write(zstd.compress(plain.read(), level=19))
+    packed.write(zstd.compress(plain.read(), level=22))
 `);
   await writeFile(`${file}.zst`, python.FS.readFile("/packed"));
 }

@@ -64,6 +64,9 @@ def other_requests(root: Path) -> Iterator[Asked]:
     yield {"type": "estimate", "id": "estimate of a server", "question": {"model": "Qwen2.5-7B", "gpu": "L40S", "serve": True}}
     yield {"type": "estimate", "id": "estimate of a config", "lang": "zh", "inputs": config, "question": {"gpu": "RTX 4090", "gpus": 4}}
     yield {"type": "sweep", "id": "sweep", "question": {"model": "Qwen2.5-7B", "gpu": "24GB", "settings": lora}}
+    yield {"type": "cards", "id": "cards", "question": {"model": "Qwen2.5-7B", "settings": lora}}
+    yield {"type": "formats", "id": "formats", "question": {"model": "Qwen2.5-7B", "gpu": "24GB", "settings": lora}}
+    yield {"type": "settings", "id": "settings of a config", "inputs": config}
     yield {"type": "plan", "id": "plan of a config", "inputs": config, "question": {"gpu": "RTX 4090"}}
     yield {"type": "plan", "id": "plan of a server", "question": {"model": "Qwen3-32B", "gpu": "24GB", "serve": True}}
     yield {"type": "check", "id": "check", "inputs": config, "gpu": "L40S"}

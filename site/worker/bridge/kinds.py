@@ -6,21 +6,27 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from msgspec.json import encode
+
 from bridge.answer import Answer, Listener
 from bridge.request import Request
 from oomdoctor import __version__
 from oomdoctor.api.check import check
+from oomdoctor.api.configs import read_settings
 from oomdoctor.api.diagnose import diagnose
 from oomdoctor.api.estimate import estimate
 from oomdoctor.api.inputs import partly_unread_lines, unread_lines
 from oomdoctor.api.plan import plan
 from oomdoctor.api.runs.snapshot import snapshot
+from oomdoctor.api.sizing.alternatives import compare_cards, compare_formats
 from oomdoctor.api.sizing.sweep import sweep
 from oomdoctor.case.event import Event
 from oomdoctor.errors import NothingReadError, UsageError
 from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.planning.sizing.alternatives import Alternatives
 from oomdoctor.report.diagnosis.compose import compose as diagnosis_document
 from oomdoctor.report.edits.check import compose as check_document
+from oomdoctor.report.memory.alternatives import compose as alternatives_document
 from oomdoctor.report.memory.estimate_answer import estimate_document
 from oomdoctor.report.memory.estimate_json import convert_run_estimate
 from oomdoctor.report.memory.plan_answer import convert_found_plans, plan_document
@@ -31,6 +37,7 @@ from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wire.check import convert_check
 from oomdoctor.report.wire.diagnosis import convert_diagnosis
 from oomdoctor.report.wire.runs.snapshot import convert_snapshot
+from oomdoctor.report.wire.sizing.alternatives import convert_alternatives
 from oomdoctor.report.wire.sizing.sweep import convert_sweep
 from oomdoctor.setups.spec_lines import answer_lines
 
@@ -117,6 +124,38 @@ def _sweep(request: Request, folder: str, _listener: Listener) -> Answer:
     )
 
 
+def _cards(request: Request, folder: str, _listener: Listener) -> Answer:
+    asked = {name: value for name, value in _asked(request).items() if name not in ("gpu", "gpus")}
+    return _alternatives(compare_cards(request.of_role("config", takes_model=True), **asked), folder)
+
+
+def _formats(request: Request, folder: str, _listener: Listener) -> Answer:
+    return _alternatives(compare_formats(request.of_role("config", takes_model=True), **_asked(request)), folder)
+
+
+def _alternatives(compared: Alternatives, folder: str) -> Answer:
+    return Answer(
+        kind=compared.compared,
+        folder=folder,
+        report=lambda wording: convert_alternatives(compared, wording),
+        document=lambda wording: alternatives_document(compared, wording, __version__),
+    )
+
+
+def _settings(request: Request, folder: str, _listener: Listener) -> Answer:
+    """Return what the files of a run say, and where each of it stands, for a form."""
+    configs = request.of_role("config", takes_model=True)
+    run = read_settings(configs, load_pack(), all_needed=False)[0] if configs else None
+    known = {} if run is None else run.known_settings()
+    places = {} if run is None else {name: f"{place.file}:{place.line}" for name, place in run.places.items()}
+    data = {
+        "framework": None if run is None else run.framework,
+        "model_file": request.model_path(),
+        "settings": {name: {"value": value, "place": places.get(name)} for name, value in known.items()},
+    }
+    return Answer(kind="settings", folder=folder, data=encode(data))
+
+
 def _asked(request: Request) -> Mapping[str, Any]:
     asked = request.asked
     return {
@@ -177,6 +216,9 @@ KINDS: dict[str, Callable[[Request, str, Listener], Answer]] = {
     "diagnose": _diagnose,
     "estimate": _estimate,
     "sweep": _sweep,
+    "cards": _cards,
+    "formats": _formats,
+    "settings": _settings,
     "plan": _plan,
     "check": _check,
     "snapshot": _snapshot,
