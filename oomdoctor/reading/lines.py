@@ -13,7 +13,7 @@ from oomdoctor.knowledge.word_split import LineWord, split_words
 from oomdoctor.reading.lexicon import Tag, find_tags
 
 _NAMES, _NAMED = "no-memory", ("memory", "out-of-memory")
-_BREAK = r"[.;!?](?=\s|$)|[。；！？\n]"
+_BREAK = r"(?<!\be\.g)(?<!\bi\.e)[.;!?](?=\s|$)|[。；！？\n]"
 
 
 class TaggedLine(Struct, frozen=True):

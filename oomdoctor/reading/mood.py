@@ -77,6 +77,7 @@ def is_told(line: TaggedLine, start: int, end: int) -> bool:
         _is_denied(line, first, start)
         or _is_supposed(line, first, start, ("supposes-nothing", "told-states"))
         or any(line.within(("solved",), first, last))
+        or (line.text[:start].endswith("/") and line.text[end:].startswith("/"))  # one of several cases
         or _is_counted(line, end)
         or _is_followed(line, end, ("names-nothing", "told-names"))
         or (_is_written(line) and any(line.of(("writes",))))

@@ -24,6 +24,10 @@ _NEAR = 30
 """So many characters may stand between memory and that it grows."""
 _HEAD = r"\W{0,8}"
 """What may stand before a heading on its line."""
+_PREFIX = re.compile(r"\s{0,8}(?:[\[({<|]|[\w./-]{1,40}(?: \w{1,20})?:\s|[\w.]{1,60}(?:Error|Exception|Warning)\b|\S{1,40}=)")
+"""How a program's message begins."""
+_WORDS, _SMALL, _CHINESE = 8, 0.2, 10
+"""A sentence has so many words, and such a part of small ones; in Chinese so many signs."""
 _PHASE = "while-"
 _ANYBODY = ("person", "reports", "asks")
 """What shows that somebody writes; the last counts in short texts alone."""
@@ -65,7 +69,7 @@ def find_testimony(text: str, tree: Lexicon, *, describes_a_run: bool = False) -
     anybody = describes_a_run or (len(text) <= _SHORT and any(is_a_persons(tagged(line[:_LONGEST], tree), _ANYBODY) for _, line in lines))
     for start, line in lines:
         short = tagged(line[:_LONGEST], tree)
-        if _BY_A_PROGRAM.match(line) or not (anybody or is_a_persons(short)):
+        if _BY_A_PROGRAM.match(line) or not (anybody or is_a_persons(short) or (len(text) <= _SHORT and _is_a_tale(short))):
             continue
         tag = next(_told(short, tree), None)
         if tag is not None:
@@ -82,6 +86,17 @@ def is_a_persons(line: TaggedLine, signs: Collection[str] = _ANYBODY[:2]) -> boo
     return signed and not _BY_A_PROGRAM.match(line.text)
 
 
+def _is_a_tale(line: TaggedLine) -> bool:
+    """Return whether a line is a sentence about a run, with the small words of one; in Chinese, that it is written in Chinese."""
+    if _PREFIX.match(line.text) or not any(line.of(("run",))) or any(line.of(("advises",))):
+        return False
+    chinese = sum("\u4e00" <= word.text[0] <= "\u9fff" for word in line.words)
+    if chinese >= _CHINESE:
+        return True
+    small = {at for tag in line.of(("small-word",)) for at in range(tag.first, tag.end)}
+    return len(line.words) >= _WORDS and len(small) >= _SMALL * len(line.words)
+
+
 def _whose(line: TaggedLine, tree: Lexicon) -> Whose | None:
     """Return whose memory a line names; in Chinese the plain word means that of the machine."""
     named = next((refusal.whose for refusal in find_refusals(line.text, tree) if refusal.whose == "shared"), None)
@@ -96,11 +111,9 @@ def _phase(line: TaggedLine) -> str | None:
 
 def _told(line: TaggedLine, tree: Lexicon) -> Iterator[Tag]:
     """Yield the words of a line that tell of a failure."""
-    if says_it_goes_on(line.text, tree):
-        return
     for tag, end in (*_refused(line, tree), *_burst(line), *_filled(line), *((tag, line.span(tag)[1]) for tag in line.of(("kills",)))):
         start = line.span(tag)[0]
-        if is_told(line, start, end) and not is_quoted(line.text, start):
+        if is_told(line, start, end) and not says_it_goes_on(line.text[start:], tree) and not is_quoted(line.text, start):
             yield tag
 
 
