@@ -104,7 +104,7 @@ def test_an_evaluation_after_the_training_is_followed_by_nothing(recorded: Recor
 def test_the_report_says_in_which_phase_most_was_allocated(recorded: Recorded) -> None:
     evidence = run(recorded, TRANSFORMERS)
     (event,) = [event for part in observed(evidence, load_pack()) for event in part.events if event.signature == "watched-phase-peak"]
-    assert event.text == "Most was allocated in the phase evaluation: 300.00 MiB."
+    assert event.text == "The most memory was allocated in the evaluation phase: 300.00 MiB."
 
 
 @pytest.mark.parametrize("program", [TRANSFORMERS, LIGHTNING, ACCELERATE], ids=["transformers", "Lightning", "accelerate"])

@@ -92,7 +92,7 @@ def test_the_rest_is_diagnosed(folder: Path, harm: Callable[[Path], None]) -> No
 
 def test_words_of_the_evidence_are_one_line_each(folder: Path) -> None:
     run = json.loads((folder / "run.json").read_text())
-    run["kernel"] = ["\x1b[31mred\nThe kernel killed processes of the run (9) because the machine had no memory left."]
+    run["kernel"] = ["\x1b[31mred\nThe kernel killed processes of the run (9) because the machine ran out of memory."]
     run["files"] = [{"path": "/a\n/dev/shm was full: 0 of 9 bytes", "total_bytes": 9, "least_free_bytes": 0}]
     (folder / "run.json").write_text(json.dumps(run))
     events = diagnose_evidence(str(folder), load_pack()).case.events

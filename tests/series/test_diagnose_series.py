@@ -82,7 +82,7 @@ def test_a_neighbour_is_named_by_the_list_of_processes(tmp_path: Path) -> None:
         rows += [f"{stamp}, GPU-aa11bb22, 5200, python, 7000 MiB"] if at >= 30 else []
     diagnosis = diagnosed(tmp_path, "\n".join(rows), SHARED)
     assert diagnosis.findings[0].id == "neighbour-came"
-    assert "process 5200 came to card" in diagnosis.findings[0].evidence[0].text
+    assert "process 5200 started using" in diagnosis.findings[0].evidence[0].text
 
 
 def watched(others: int) -> str:
@@ -152,7 +152,7 @@ def test_each_form_of_the_report_shows_the_series(tmp_path: Path, lang: str) -> 
 
 
 def test_a_line_is_never_forged_by_a_file(tmp_path: Path) -> None:
-    text = csv(STEADY).replace(", 0, ", ', "0\noomdoctor series: others came to card 0 with 9 bytes", ')
+    text = csv(STEADY).replace(", 0, ", ', "0\noomdoctor series: On device 0, other processes started using 9 bytes", ')
     assert not any(event.signature == "series-newcomer" for event in diagnosed(tmp_path, text).case.events)
 
 

@@ -59,10 +59,10 @@ def test_every_observation_of_the_rules_can_be_made() -> None:
 def test_a_share_of_a_card_is_no_number_of_bytes() -> None:
     event = seen(SHARES)["series-leak"]
     assert not any(name.endswith("_bytes") for name in event.fields)
-    assert event.text.startswith("Card 0 climbed on, from 52 % to 90 %, over 200 samples: 720 % a hour")
+    assert event.text.startswith("Device 0 kept growing, from 52 % to 90 %, over 200 samples: 720 % per hour")
 
 
 def test_a_process_is_named_by_its_number() -> None:
     event = seen(replace(column(CLIMB), of="process", process=4711))["series-leak"]
     assert event.fields["series_of"] == 4711
-    assert event.text.startswith("Process 4711 climbed on, from ")
+    assert event.text.startswith("Process 4711 kept growing, from ")
