@@ -1,1 +1,1 @@
-"""Two runs or machines -> what changed between them that matters for memory, by the rules of rules/changes."""
+"""The memory-relevant changes between two runs or machines, according to rules/changes."""

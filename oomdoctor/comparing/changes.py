@@ -1,4 +1,4 @@
-"""The rules of rules/changes over two sets of facts: which differences matter, which are only differences, what one side keeps quiet."""
+"""Apply rules/changes to two sets of facts: which differences matter, which do not, and which facts only one side states."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Facts = Mapping[str, Fact]
 _TURNED: Mapping[Effect, Effect] = {"tighter": "looser", "looser": "tighter", "differs": "differs"}
 _EFFECTS = ("tighter", "differs", "looser")
 _LISTED = ("version.", "training.", "variable.", "alloc.", "card.name", "framework")
-"""Facts that are worth naming where they differ and no rule speaks of them."""
+"""Facts worth listing if they differ and no rule covers them."""
 
 
 class WeighedChange(Struct, frozen=True):
-    """A change, and what decides its place among others."""
+    """A change, with the values that determine its order."""
 
     change: RunChange
     fact: str
@@ -31,7 +31,7 @@ class WeighedChange(Struct, frozen=True):
 
 
 def changes(rules: Iterable[ChangeRecord], before: Facts, after: Facts) -> list[WeighedChange]:
-    """Return what the rules make of two sets of facts."""
+    """Return the changes that the rules find between two sets of facts."""
     weighed = []
     for rule in rules:
         effect = effect_of(rule, before, after)
@@ -52,7 +52,7 @@ def changes(rules: Iterable[ChangeRecord], before: Facts, after: Facts) -> list[
 
 
 def most_suspicious_first(changes: Iterable[WeighedChange], failed: str | None) -> list[WeighedChange]:
-    """Sort what fills the memory that ran out first (`card`, `host`, `shm`; None where none did), then what needs more."""
+    """Sort changes: those affecting the memory that ran out first (`card`, `host`, `shm`; None if none did), then those that need more."""
 
     def place(weighed: WeighedChange) -> tuple[bool, int, int]:
         return failed is not None and failed not in weighed.memory, _EFFECTS.index(weighed.change.effect), weighed.rank
@@ -61,7 +61,7 @@ def most_suspicious_first(changes: Iterable[WeighedChange], failed: str | None) 
 
 
 def effect_of(rule: ChangeRecord, before: Facts, after: Facts) -> Effect | None:
-    """Return what one rule makes of a change; None where the fact is unknown on a side, has not changed, or does not count here."""
+    """Return a rule's effect; None if the fact is unknown on either side, has not changed, or does not apply here."""
     was, now = before.get(rule.fact), after.get(rule.fact)
     if was is None or now is None or _plain(was) == _plain(now):
         return None
@@ -77,14 +77,14 @@ def effect_of(rule: ChangeRecord, before: Facts, after: Facts) -> Effect | None:
 
 
 def differences(before: Facts, after: Facts, explained: set[str]) -> tuple[Difference, ...]:
-    """Return what differs besides the facts in `explained`."""
+    """Return the differences, except for facts in `explained`."""
     names = [name for name in before if name in after and name not in explained and name.startswith(_LISTED)]
     every = (Difference(name, shown_value(name, before[name]), shown_value(name, after[name])) for name in names)
     return tuple(difference for difference in every if _plain(difference.before) != _plain(difference.after))
 
 
 def one_sided(rules: Iterable[ChangeRecord], before: Facts, after: Facts) -> tuple[OneSided, ...]:
-    """Return the facts that rules speak of and only one side states; each once, whatever `unset` it may have."""
+    """Return the facts covered by rules that only one side states; each once, regardless of its `unset` value."""
     named: dict[str, OneSided] = {}
     for rule in rules:
         fact = rule.fact
@@ -95,7 +95,7 @@ def one_sided(rules: Iterable[ChangeRecord], before: Facts, after: Facts) -> tup
 
 
 def shown_value(name: str, value: Fact) -> str:
-    """Return a value as it is shown: sizes with their unit, large counts with commas."""
+    """Return a value formatted for display: sizes with units, large counts with commas."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return f"{value:,}" if name.startswith("model.") and isinstance(value, int) else format_figure(name, value)
@@ -106,7 +106,7 @@ def _filled(text: str, was: str, now: str) -> str:
 
 
 def _across(newer: Effect, since: str, last: str | None, versions: tuple[Fact, Fact]) -> Effect | None:
-    """Return the effect of passing a version; None where both are on one side of it, or one lies where nobody looked."""
+    """Return the effect of crossing a version; None if both are on the same side of it, or one is in an unchecked range."""
     places = [_place(str(version), since, last) for version in versions]
     if places == ["before", "since"]:
         return newer

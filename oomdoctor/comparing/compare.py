@@ -1,4 +1,4 @@
-"""Two sides -> a Comparison."""
+"""Compare two sides and return a Comparison."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from oomdoctor.machine.findings import environment_findings
 _ALL = ("card", "host", "shm")
 _FIRST, _LATER = 5, 30
 _BUG = 60
-"""The rank of a known bug: whether it matters depends on what runs."""
-"""Ranks of what is wrong now and was not: errors before any setting, warnings among them."""
+"""The rank of a known bug: whether it matters depends on the run."""
+"""Ranks of newly introduced problems: errors come before any setting, warnings among them."""
 
 
 def compare(before: Side, after: Side, pack: Pack) -> Comparison:
@@ -51,7 +51,7 @@ def compare(before: Side, after: Side, pack: Pack) -> Comparison:
 
 
 def _bugs(before: Side, after: Side, earlier: Facts, later: Facts, pack: Pack) -> Iterator[WeighedChange]:
-    """Yield the known bugs of releases that one side has and the other has not, where both state the release."""
+    """Yield known bugs that affect only one side's release, if both sides state their release."""
     bugs = list(pack.records(BUGS))
     was, now = _versions(before, earlier, bugs), _versions(after, later, bugs)
     for bug in bugs:
@@ -64,7 +64,7 @@ def _bugs(before: Side, after: Side, earlier: Facts, later: Facts, pack: Pack) -
 
 
 def _versions(side: Side, facts: Facts, bugs: Sequence[ProgramBug]) -> dict[str, str]:
-    """Return program -> the release that a side states."""
+    """Return the releases that a side states, by program."""
     events = () if side.diagnosis is None else side.diagnosis.case.events
     named = {
         bug.program: str(facts[fact])
@@ -90,7 +90,7 @@ def _bug_change(bug: ProgramBug, first: str, second: str, *, is_new: bool) -> Ru
 
 
 def _wrong_now(before: Side, after: Side, pack: Pack) -> tuple[list[WeighedChange], list[OneSided]]:
-    """Return what is wrong with the later machine and was not with the earlier one; and where that is not known of the earlier one."""
+    """Return the later machine's problems that the earlier one did not have, and those not known for the earlier one."""
     if before.environment is None or after.environment is None:
         return [], []
     known = KnownFacts(machine_facts(before.environment), (), always_open=True)

@@ -1,4 +1,4 @@
-"""What the memory model says of a run that was told well enough."""
+"""The memory model's estimate for a run that is described well enough."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from oomdoctor.setups.from_log import run_from_log, setup_from_log
 
 
 def estimated(side: Side) -> Estimate | None:
-    """Estimate what one side needs so that no request fails; None where model, method, batch or length is unknown."""
+    """Estimate the memory one side needs so that no request fails; None if model, method, batch size or sequence length is unknown."""
     if side.training is None:
         return None
     known = run_from_log(side.training, side.diagnosis.case.facts if side.diagnosis is not None else {})

@@ -1,9 +1,9 @@
-"""What can be compared of one side, under names that runs and machines share. A name that is missing is unknown.
+"""The comparable facts of one side, under names common to runs and machines. A missing name means unknown.
 
 - `version.PACKAGE`, `version.driver`, `version.cuda` (of the torch build), `version.python`
-- `training.NAME`: settings, by the names that all frameworks share
-- `alloc.OPTION` of PyTorch's allocator, `variable.NAME` of the others; `unset` where it is known that nobody set it
-- `card.*` of the smallest card that the run sees, `card.count` of those, `card.others_bytes` held by other processes
+- `training.NAME`: settings, by the names common to all frameworks
+- `alloc.OPTION` for PyTorch's allocator, `variable.NAME` for other variables; `unset` if known not to be set
+- `card.*` for the smallest GPU visible to the run, `card.count` for their number, `card.others_bytes` for memory used by other processes
 - `host.*`: RAM, limits, /dev/shm
 - `model.parameters`, `model.trained`; `framework`; `failed`: the memory that ran out, `card`, `host` or `shm`
 """
@@ -34,7 +34,7 @@ _VARIABLES = (
     "PYTORCH_MPS_HIGH_WATERMARK_RATIO",
     "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
 )
-"""Variables of which not being set is worth knowing."""
+"""Variables for which it matters that they are not set."""
 _MEMORIES = {Kind.DEVICE_OOM: "card", Kind.MASKED_DEVICE_OOM: "card", Kind.HOST_OOM: "host", Kind.SHM_OOM: "shm"}
 _CARD = {"name": "name", "total_bytes": "total_bytes", "bf16_native": "bf16_native", "mig": "mig", "ecc": "ecc"}
 _HOST = ("ram_bytes", "ram_available_bytes", "swap_bytes", "cgroup_limit_bytes", "shm_bytes", "memlock_bytes", "disk_free_bytes", "wsl")
@@ -43,7 +43,7 @@ _VERSION = re.compile(r"log\.(?P<name>\w{2,40})_version")
 
 
 def side_facts(side: Side) -> Facts:
-    """Return every fact of one side. A machine that was given goes before what the log says of it, a file before the log."""
+    """Return all facts of one side. A given machine takes precedence over the log's description of it, and a file over the log."""
     facts: Facts = {}
     if side.diagnosis is not None:
         facts.update(_of_log(side.diagnosis))
@@ -79,7 +79,7 @@ def _of_log(diagnosis: Diagnosis) -> Iterator[tuple[str, Fact]]:
 
 
 def _of_failure(diagnosis: Diagnosis) -> Iterator[tuple[str, Fact]]:
-    """Yield what a message of a failure says of the card."""
+    """Yield the facts about the GPU in a failure message."""
     for incident in diagnosis.case.incidents[:1]:
         memory = _MEMORIES.get(incident.kind)
         if memory is not None and not incident.survived:
@@ -114,7 +114,7 @@ def _of_machine(environment: Environment) -> Iterator[tuple[str, Fact]]:
 
 
 def _variables(environment: Environment) -> Iterator[tuple[str, Fact]]:
-    # Where the process's own variables were read, one that is not there is not set; a pasted text may leave it out.
+    # If the process's own variables were read, a missing one is not set; a pasted text may omit it.
     if "variables" in environment.origins:
         yield from ((f"variable.{name}", UNSET) for name in _VARIABLES)
         yield from ((f"alloc.{name}", UNSET) for name in _OPTIONS)
@@ -126,6 +126,6 @@ def _variables(environment: Environment) -> Iterator[tuple[str, Fact]]:
 
 
 def _options(value: str) -> Mapping[str, Fact]:
-    """Return the options of `expandable_segments:True,backend:native`; one that is left out has its default."""
+    """Return the options in a string such as `expandable_segments:True,backend:native`; omitted options have their defaults."""
     written = {match["name"]: match["value"].strip().lower() for match in _OPTION.finditer(value[:2000])}
     return {f"alloc.{name}": written.get(name, UNSET) for name in (*_OPTIONS, *written)}

@@ -1,4 +1,4 @@
-"""The diagnosis of several runs: a line for each, and one in full only where one failed."""
+"""The diagnosis of several runs: one line each, plus a full diagnosis if only one failed."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from oomdoctor.knowledge.records.lexicon import LexiconNode
 from oomdoctor.parse.reading import SourceEvents
 
 _JUDGED = 24
-"""Up to so many runs each gets findings of its own; of more, the first of each failure."""
+"""Up to this many runs each get their own findings; beyond that, only the first run with each failure."""
 
 
 def story_of(read: SourceEvents) -> str | None:
-    """Return what a log by itself failed with, as far as that tells it from others."""
+    """Return a log's own failure, as far as it distinguishes the log from others."""
     failure = next((event for event in read.events if event.is_failure or event.kind is Kind.LOOK_ALIKE), None)
     if failure is not None:
         return failure.kind.value
@@ -36,7 +36,7 @@ def diagnose_each(
     diagnose_run: Callable[[list[SourceEvents]], Diagnosis],
     tree: LexiconNode,
 ) -> Diagnosis:
-    """Return a diagnosis with a line for each run, and one in full only where one failed: what a run failed with says nothing of others."""
+    """Return a diagnosis with one line per run, and in full if only one failed: one run's failure says nothing about the others."""
     names = name_runs([[read.source.name for read in run] for run in runs])
     titles: dict[str | None, Text | None] = {}
     lines: list[RunLine] = []
@@ -49,7 +49,7 @@ def diagnose_each(
         lines.append(replace(line, title=titles.get(failure)))
     failed = [run for line, run in zip(lines, runs) if line.failed]
     if len(failed) <= 1:
-        # The others only went well: what there is to say is said of this one, or of all.
+        # The other runs succeeded, so the findings concern this one or all of them.
         diagnosis = diagnose_run(failed[0] if failed else [read for run in runs for read in run])
         return replace(diagnosis, case=replace(diagnosis.case, runs=tuple(lines) if failed else ()))
     decided = verdict_of_runs(lines)
@@ -70,7 +70,7 @@ def diagnose_each(
 
 
 def _line(name: str, run: list[SourceEvents], tree: LexiconNode) -> RunLine:
-    """Return what a run by itself came to."""
+    """Return the outcome of a single run."""
     judged = decide([event for read in run for event in read.events], run, tree)
     failures, decided = judged.incidents, judged.verdict
     if not all(read.source.complete for read in run):

@@ -1,4 +1,4 @@
-"""Memory at the same moments of two runs, from the figures that both print again and again."""
+"""Memory at the same moments in two runs, from figures that both print repeatedly."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from oomdoctor.case.comparison import Point, Series
 from oomdoctor.case.event import Event, Kind
 
 _SAMPLED_FROM = 40
-"""Long logs are parsed here and there; up to this many lines of a kind none is left out, so that the n-th is the n-th."""
+"""Long logs are sampled; up to this many lines of a kind, none is skipped, so positions in the series stay exact."""
 _MOST_POINTS = 6
 _MOST_SERIES = 3
 _FEWEST = 2
@@ -17,7 +17,7 @@ _Key = tuple[str, str, "int | None"]
 
 
 def same_moments(before: Sequence[Event], after: Sequence[Event]) -> tuple[Series, ...]:
-    """Return the figures that both runs print, where both had come to the same step; the longest series first."""
+    """Return the figures that both runs print, at steps that both reached; longest series first."""
     earlier, later = _series(before), _series(after)
     longest: dict[str, Series] = {}
     for key in sorted(earlier.keys() & later.keys(), key=str):
@@ -32,7 +32,7 @@ def same_moments(before: Sequence[Event], after: Sequence[Event]) -> tuple[Serie
 
 
 def _series(events: Sequence[Event]) -> Mapping[_Key, Mapping[str, int]]:
-    """Return signature, figure and rank -> moment -> bytes."""
+    """Return bytes by moment, for each signature, figure and rank."""
     series: dict[_Key, dict[str, int]] = {}
     for event in events:
         if event.kind is not Kind.CONTEXT or "total_bytes" in event.fields:
@@ -51,7 +51,7 @@ def _series(events: Sequence[Event]) -> Mapping[_Key, Mapping[str, int]]:
 
 
 def _spread(steps: Sequence[str]) -> Sequence[str]:
-    """Return a few moments from the first to the last."""
+    """Return a few moments spread from the first to the last."""
     if len(steps) <= _MOST_POINTS:
         return steps
     return [steps[round(number * (len(steps) - 1) / (_MOST_POINTS - 1))] for number in range(_MOST_POINTS)]

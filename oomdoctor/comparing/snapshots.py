@@ -1,4 +1,4 @@
-"""Two memory snapshots beside each other: which lines and categories hold more, and what grows now."""
+"""Compare two memory snapshots: which lines and categories hold more memory, and what now grows."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from oomdoctor.snapshots.facts import by_category, last_refusal
 from oomdoctor.snapshots.places import short_place
 
 _SAME = 0.03
-"""Allocators round, and steps differ by a block: below this share two sizes are one."""
+"""Allocators round and steps differ by a block: two sizes that differ by less than this share count as equal."""
 
 
 class SizeChange(Struct, frozen=True):
-    """Bytes of one figure, before and after."""
+    """One figure in bytes, before and after."""
 
     before: int
     after: int
 
     @property
     def more(self) -> int:
-        """Return how many bytes came."""
+        """Return the increase in bytes."""
         return self.after - self.before
 
     @property
     def is_same(self) -> bool:
-        """Return whether nothing changed that is worth a word."""
+        """Return whether the change is too small to mention."""
         return abs(self.more) <= _SAME * max(self.before, self.after)
 
 
 class HolderChange(Struct, frozen=True):
-    """What a line, or a category, holds before and after; the site is that of the side that has it, the second first."""
+    """Memory held by a line or a category, before and after; the site is taken from the second side, or the first if missing there."""
 
     site: str | None
     category: str
@@ -40,29 +40,29 @@ class HolderChange(Struct, frozen=True):
 
 
 class GrowthChange(Struct, frozen=True):
-    """What a line adds in each step, before and after; 0 where it does not grow."""
+    """Memory that a line adds per step, before and after; 0 if it does not grow."""
 
     site: str
     per_step: SizeChange
 
 
 class SnapshotChange(Struct, frozen=True, kw_only=True):
-    """What changed from one snapshot to another, each by its fullest card or the one that failed."""
+    """What changed between two snapshots, each represented by its fullest device or the one that failed."""
 
     peak: SizeChange
     reserved: SizeChange
     failed: tuple[int | None, int | None]
-    """The bytes of the request that ended each run; None where none did."""
+    """Size of the request that ended each run; None if none did."""
     categories: tuple[HolderChange, ...]
     holders: tuple[HolderChange, ...]
-    """Those that changed, the largest change first."""
+    """Holders that changed, largest change first."""
     growth: tuple[GrowthChange, ...]
     counted_at: tuple[str, str]
-    """The moment of each at which holders are counted: `oom`, `peak` or `end`."""
+    """The moment in each snapshot at which holders are counted: `oom`, `peak` or `end`."""
 
     @property
     def matters(self) -> bool:
-        """Return whether more or less is needed, a request fails on one side alone, or something grows now."""
+        """Return whether memory use changed, a request fails on one side only, or something now grows."""
         began = any(growth.per_step.before == 0 for growth in self.growth)
         return not self.peak.is_same or not self.reserved.is_same or (self.failed[0] is None) is not (self.failed[1] is None) or began
 
@@ -92,11 +92,11 @@ def _categories(before: DeviceExplanation, after: DeviceExplanation) -> Iterator
 
 
 _Line = tuple[str | None, str]
-"""The file and function of a site, as a line moves where code is written above it, and the category."""
+"""A site's file and function (a line number moves when code is added above it), and its category."""
 
 
 def _lines(device: DeviceExplanation) -> Mapping[_Line, tuple[str | None, int]]:
-    """Return the first site and the bytes of each function."""
+    """Return each function's first site and its bytes."""
     out: dict[_Line, tuple[str | None, int]] = {}
     for holder in device.holders:
         line = (None if holder.site is None else _function(holder.site), holder.category)
