@@ -1,1 +1,1 @@
-"""Many jobs at once: from folders of logs to one row a job, groups of the same failure, and what to do about them."""
+"""Triage of many jobs at once: folders of logs are turned into one row per job, groups of identical failures, and what to do about them."""

@@ -1,4 +1,4 @@
-"""The members of an archive of logs, as they are looked at together: names and bytes, within bounds."""
+"""The members of a log archive, in the groups in which they are read: names and bytes, within limits."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 
 _MOST_MEMBERS = 200_000
 _HELD = 64 << 20
-"""Of the members' texts so many bytes are held at once."""
+"""The number of bytes of member texts held at once."""
 _MOST_PASSES = 64
-"""So often an archive is read for what it holds beyond that."""
+"""How many times an archive may be read again for content beyond that."""
 _MOST_UNPACKED = 4 << 30
 _BLOCK = 1 << 20
 _DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, NotImplementedError, RuntimeError)
-"""What the readers raise at bytes that are no such archive, or at a member that needs a password."""
+"""Exceptions raised for bytes that are not a valid archive, or for a member that needs a password."""
 _NOT_WHOLE = "its middle was not read: it is larger than is held of a member"
 _TOO_MUCH = "more than is read of one archive"
 
 Family = tuple[list[PlacedFile], dict[str, bytes]]
-"""Members that are looked at together, and the text of each by its path."""
+"""Members that are read together, and the text of each by its path."""
 _IsRead = Callable[[str, int], bool]
-"""Whether the text of a member of that path and size is read."""
+"""Whether the text of a member with this path and size is read."""
 
 
 def archive_families(file: LogFile, layouts: Layouts) -> Iterator[Family]:
-    """Yield what the layouts put together of an archive's members; where it breaks off, one member says why.
+    """Yield the families that the layouts form from an archive's members; if the archive is truncated, one member says why.
 
     An archive that holds more than fits is read again for the rest.
     """
@@ -88,7 +88,7 @@ def _families(members: Sequence[LogFile], layouts: Layouts) -> Iterable[list[Pla
 
 
 def _chunks(families: Iterable[list[PlacedFile]]) -> Iterator[list[list[PlacedFile]]]:
-    """Yield families in such numbers that their texts fit."""
+    """Yield families in batches whose texts fit."""
     chosen: list[list[PlacedFile]] = []
     held = 0
     for family in families:
@@ -107,7 +107,7 @@ def _told(placed: PlacedFile, is_read: bool) -> PlacedFile:
 
 
 def _members(file: LogFile, is_read: _IsRead) -> Iterator[tuple[LogFile, bytes | None]]:
-    """Yield each file in an archive with its text, None where that is not read; where the archive breaks off, one entry that says why."""
+    """Yield each file in an archive with its text, None if that is not read; if the archive is truncated, one entry says why."""
     unpacked = 0
     try:
         for number, (name, size, member) in enumerate(_entries(where(file.path))):
@@ -128,7 +128,7 @@ def _members(file: LogFile, is_read: _IsRead) -> Iterator[tuple[LogFile, bytes |
 
 
 def _held(member: IO[bytes]) -> tuple[bytes, int]:
-    """Return the text of a member, of a large one its beginning and its end, and how long it is."""
+    """Return the text of a member (the beginning and end of a large one) and its length."""
     blocks: deque[bytes] = deque()
     first, length = member.read(_BLOCK), 0
     while block := member.read(_BLOCK):
@@ -162,20 +162,20 @@ def _entries(path: str) -> Iterator[tuple[str, int, IO[bytes]]]:
 
 
 def _printable(name: str) -> str:
-    """Return the name of a member as text can hold it: tar keeps the bytes of one that is no UTF-8."""
+    """Return a member's name in printable form: tar keeps the raw bytes of a name that is not UTF-8."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 class _Pull(io.RawIOBase):
-    """A reader of ours as a file of the standard library."""
+    """Adapts one of our readers to the standard library's file interface."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
     def readable(self) -> bool:
-        """Say that it can be read."""
+        """Return that it is readable."""
         return True
 
     def readinto(self, buffer: Buffer) -> int:
-        """Fill a buffer from its start."""
+        """Fill a buffer from the start."""
         return self._reader.readinto(memoryview(buffer)) or 0

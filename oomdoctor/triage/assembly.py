@@ -1,4 +1,4 @@
-"""Files that are looked at together -> jobs: which file is whose, of which attempt and which process."""
+"""Assign files that are read together to jobs: which job, attempt and process each file belongs to."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _NODE = re.compile(r"(?:^|/)(?P<node>(?:node|host|gpu|dgx|hgx|cn|gn|compute)[a-z
 _SLURM = frozenset({"slurm", "slurm-task", "slurm-array", "slurm-node"})
 _OWN_RANK = re.compile(rb"(?i)\brank[ =:]?(\d{1,5})\b")
 _UNNAMED = frozenset({"none", "default", ""})
-"""Ids that torchrun gives to a run where nobody names it."""
+"""Run IDs that torchrun uses if none is given."""
 _ATTEMPT_0 = "0"
 _TOGETHER = 15 * 60 * 10**9
-"""The logs of a job's nodes end within so many nanoseconds of each other."""
+"""The logs of a job's nodes end within this many nanoseconds of each other."""
 
 ReadStart = Callable[[str], bytes]
 """The first bytes of a file, decompressed."""
 
 
 class Owned(Struct, frozen=True):
-    """A file with the job, the attempt and the stream that it belongs to."""
+    """A file with the job, attempt and stream it belongs to."""
 
     job: tuple[str, str]
-    """Its name for itself, and the name of its campaign."""
+    """The job's own name, and the name of its campaign."""
     attempt: str
     stream: str
     order: tuple[int, str]
@@ -44,7 +44,7 @@ class Owned(Struct, frozen=True):
 
 
 def assemble(family: str, files: Sequence[PlacedFile], read_start: ReadStart, backward: frozenset[str]) -> list[Job]:
-    """Return the jobs of files that are looked at together, in a fixed order."""
+    """Return the jobs of files that are read together, in a fixed order."""
     files = sorted(files, key=lambda placed: placed.path)
     layouts = {placed.layout for placed in files}
     if layouts & _SLURM:
@@ -87,7 +87,7 @@ def _slurm(files: Sequence[PlacedFile], read_start: ReadStart) -> list[Owned]:
 
 
 def _say_their_rank(files: Sequence[PlacedFile], read_start: ReadStart) -> bool:
-    """Return whether files call the number in their names their rank, and no file another one."""
+    """Return whether some files give the number in their names as their rank and none gives a different one."""
     agreeing = 0
     for placed in files if len(files) > 1 else ():
         number = placed.facts.get("number")
@@ -99,7 +99,7 @@ def _say_their_rank(files: Sequence[PlacedFile], read_start: ReadStart) -> bool:
 
 
 def _torchrun(files: Sequence[PlacedFile]) -> list[Owned]:
-    """Return the files of the runs below a folder: one job where it is the job's own folder, else one for each id."""
+    """Return the files of the runs below a folder: one job if it is the job's own folder, otherwise one per ID."""
     runs = {placed.facts["run"] for placed in files if "run" in placed.facts}
     top = os.path.basename(_top(files))
     numbered = _NUMBER.search(top)
@@ -128,7 +128,7 @@ def _torchrun(files: Sequence[PlacedFile]) -> list[Owned]:
 
 
 def _started_together(files: Sequence[PlacedFile]) -> dict[str, str]:
-    """Return for each folder of a run that has no name the first of those that ended about when it did: the nodes of one job do."""
+    """For each run folder without a name, return the first folder that ended at about the same time, as the nodes of one job do."""
     ends: dict[str, int] = {}
     for placed in files:
         folder = placed.path.split("/attempt_")[0]
@@ -142,7 +142,7 @@ def _started_together(files: Sequence[PlacedFile]) -> dict[str, str]:
 
 
 def _top(files: Sequence[PlacedFile]) -> str:
-    """Return the folder in which the folders of the runs lie."""
+    """Return the folder that contains the folders of the runs."""
     for placed in files:
         if "run" in placed.facts:
             return os.path.dirname(placed.path.split("/attempt_")[0])
@@ -150,7 +150,7 @@ def _top(files: Sequence[PlacedFile]) -> str:
 
 
 def _ray(files: Sequence[PlacedFile], read_start: ReadStart) -> list[Owned]:
-    """Return the files of the jobs of a session: a driver's log shows the processes of its workers."""
+    """Return the files of a session's jobs: a driver's log shows the processes of its workers."""
     workers = [placed for placed in files if "ray_job" in placed.facts]
     of_process = {placed.facts["pid"]: placed.facts["ray_job"] for placed in workers}
     submitted: dict[str, str] = {}
@@ -174,7 +174,7 @@ def _ray(files: Sequence[PlacedFile], read_start: ReadStart) -> list[Owned]:
 
 
 def _wandb(files: Sequence[PlacedFile], read_start: ReadStart, family: str) -> list[Job]:
-    """Return the run of an id, whatever its folders are called: each start of it has one, and a copied folder is the same start."""
+    """Return the run with an ID, whatever its folders are called: each start has its own, and a copied folder is the same start."""
     told = next((read_metadata(read_start(placed.path)) for placed in files if placed.facts.get("record") == METADATA), WandbMetadata())
     starts = sorted({placed.facts["started"] for placed in files})
     met: set[str] = set()
@@ -191,7 +191,7 @@ def _wandb(files: Sequence[PlacedFile], read_start: ReadStart, family: str) -> l
 
 
 def _plain(placed: PlacedFile, backward: frozenset[str]) -> Owned:
-    """Return a file that its own path places."""
+    """Return a file that is assigned by its own path."""
     facts = placed.facts
     path = placed.path
     worker, rank = facts.get("worker"), facts.get("rank")

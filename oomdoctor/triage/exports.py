@@ -1,4 +1,4 @@
-"""Lines of JSON that a log store or a runtime wrote -> the text of each job in them.
+"""Extract the text of each job from JSON lines written by a log store or a container runtime.
 
 Pieces of one line are joined: kubelet's P and F entries, and what Docker cuts at 16 KiB.
 """
@@ -23,18 +23,18 @@ _CRI_PIECE = re.compile(rb"^\S{20,40} (std(?:out|err)) ([FP]) ?", re.MULTILINE)
 _CRI = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}(?:Z|[+-]\d\d:\d\d) std(?:out|err) [FP] ")
 _SERVICE = ".service"
 _HOST = re.compile(r"/algo-\d+-?\d*$")
-"""What a training service adds to the name of a job for each of its hosts."""
+"""The suffix that a training service adds to a job name for each host."""
 _KEPT = 8 << 20
-"""Of one job's lines so many bytes are held."""
+"""The number of bytes kept of one job's lines."""
 _HELD = 64 << 20
-"""Of the lines of all jobs together so many bytes are held at once."""
+"""The number of bytes held at once for the lines of all jobs together."""
 _NAMES = 1 << 32
 _LONGEST_NAME = 1000
 _STACK = b'"py_callstack"'
 
 
 class ExportLine(Struct, frozen=True):
-    """What one object says."""
+    """The contents of one object."""
 
     text: str
     job: str | None
@@ -46,7 +46,7 @@ class ExportLine(Struct, frozen=True):
 
 
 class Labels(Struct, frozen=True):
-    """What the lines of a job say beside their text."""
+    """What a job's lines state besides their text."""
 
     name: str | None = None
     node: str | None = None
@@ -55,7 +55,7 @@ class Labels(Struct, frozen=True):
 
 
 class JobText:
-    """The lines of one job out of an export: all, or the first and the last ones of very many."""
+    """The lines of one job in an export: all of them, or the first and last of very many."""
 
     __slots__ = ("_first", "_last", "_newest", "_since", "_until", "is_whole", "labels", "size")
 
@@ -69,17 +69,17 @@ class JobText:
 
     @property
     def data(self) -> bytes:
-        """Return the lines as one text, the oldest in front: stores also give the newest first."""
+        """Return the lines as one text, oldest first: some stores list the newest first."""
         lines = (*self._first, *self._last)
         return b"".join(reversed(lines) if self._since > self._until else lines)
 
     @property
     def ended(self) -> LineTime | None:
-        """Return when its newest line was written, as the store tells; None where it does not."""
+        """Return when its newest line was written according to the store; None if the store does not say."""
         return stated_time(self._newest[1])
 
     def add(self, line: ExportLine) -> int:
-        """Take a line, and return by how many bytes more is held."""
+        """Add a line, and return how many more bytes are held."""
         before = self.size
         if line.time is not None:
             self._until = (len(line.time) if line.time.isdigit() else 0, line.time)
@@ -97,7 +97,7 @@ class JobText:
 
 
 def join_pieces(data: bytes) -> bytes:
-    """Return kubelet's entries with those joined that are pieces of one line; other text as it is."""
+    """Return kubelet's entries with the pieces of split lines joined; other text is unchanged."""
     if _CRI.match(data) is None or (b" P " not in data):
         return data
     held: dict[bytes, list[bytes]] = {}
@@ -118,21 +118,21 @@ def join_pieces(data: bytes) -> bytes:
 
 
 def unfinished_line(data: bytes) -> bytes:
-    """Return the last line of joined entries where it goes on in the next file of a log, else nothing."""
+    """Return the last line of joined entries if it continues in the next file of the log, otherwise nothing."""
     line = data[data.rfind(b"\n") + 1 :]
     piece = _CRI_PIECE.match(line)
     return line if piece is not None and piece[2] == b"P" else b""
 
 
 def finish_line(begun: bytes, data: bytes) -> tuple[bytes, bytes]:
-    """Return a line that was begun with what the next file holds of it, and that file without it."""
+    """Return an unfinished line completed from the next file, and that file without the completed part."""
     lines = join_pieces(begun + b"\n" + data).split(b"\n")
     at = next(number for number, line in enumerate(lines) if line.startswith(begun))
     return lines[at], b"\n".join(lines[:at] + lines[at + 1 :])
 
 
 def error_file_text(data: bytes) -> bytes | None:
-    """Return the traceback in the error file that torchelastic writes; None where the bytes are no such file."""
+    """Return the traceback in an error file written by torchelastic; None if the bytes are not such a file."""
     if _STACK not in data:
         return None
     read = _object(data)
@@ -141,24 +141,24 @@ def error_file_text(data: bytes) -> bytes | None:
 
 
 class ExportReader:
-    """Tells the exports of log stores by a line of theirs, and reads them."""
+    """Recognizes log-store exports by one of their lines, and reads them."""
 
     def __init__(self, records: Sequence[ExportRecord]) -> None:
         self._records = list(records)
 
     def record_of(self, data: bytes) -> ExportRecord | None:
-        """Return whose export some bytes begin; None where they begin none."""
+        """Return which log store's export some bytes begin; None if they are not the start of one."""
         data = data.lstrip()
         if data[:1] != b"{":
             return None
         line, end, _ = data.partition(b"\n")
         read = _object(line)
-        if read is None and not end:  # a line that is longer than what is at hand of it
+        if read is None and not end:  # a line longer than the available text
             return next((record for record in self._records if b'"%s":' % record.sign.encode() in line), None)
         return next((record for record in self._records if read is not None and record.sign in read), None)
 
     def lines(self, record: ExportRecord, lines: Iterable[bytes]) -> Iterator[ExportLine]:
-        """Yield what the lines of an export say; what is no object of it stands as it is, of the job before it."""
+        """Yield the contents of an export's lines; anything that is not an object is kept unchanged and assigned to the previous job."""
         job = name = node = user = None
         for raw in lines:
             read = _object(raw) if raw[:1] == b"{" else None
@@ -174,11 +174,11 @@ class ExportReader:
 
     @staticmethod
     def _other_text(record: ExportRecord, read: Json) -> str:
-        """Return the text of an object that lacks the usual message, as a filter leaves it that spreads a line of JSON into fields."""
+        """Return the text of an object without the usual message, as produced by a filter that spreads a line of JSON into fields."""
         return "\n".join(filter(None, (_message(_at(read, keys)) for keys in record.other_messages)))
 
     def jobs(self, record: ExportRecord, read: Callable[[], Iterator[bytes]], unnamed: str) -> Iterator[tuple[str, JobText]]:
-        """Yield the jobs of an export with their lines; `read` gives its lines, and `unnamed` is the job of those that name none.
+        """Yield the jobs of an export with their lines; `read` gives its lines, and `unnamed` is the job for lines that name none.
 
         Where the jobs together hold more than fits, some of them wait, and the export is read again.
         """
@@ -201,7 +201,7 @@ class ExportReader:
 
 
 def _place(name: str) -> int:
-    """Return where a job stands among all, whatever it is called: which of them are held is chosen by it."""
+    """Return a job's position among all jobs, regardless of its name: it decides which jobs are held."""
     return zlib.crc32(name.encode("utf-8", "replace"))
 
 
@@ -231,7 +231,7 @@ def _first(read: Json, ways: Sequence[Sequence[str]]) -> str | None:
 
 
 def _message(value: Json) -> str:
-    """Return a message; journald writes one that is no plain text as the numbers of its bytes."""
+    """Return a message; journald writes one that is not plain text as a list of byte values."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):

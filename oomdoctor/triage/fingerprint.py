@@ -1,4 +1,4 @@
-"""What failed, whose it is, and which of many it belongs with: three hashes, each with a version (row.GROUPING_VERSION).
+"""Three hashes, each with a version (row.GROUPING_VERSION): what failed, whose job it is, and which group it belongs to.
 
 Nothing that differs when the same thing happens again goes in: no pids, ranks, addresses, line numbers, clock times, exact sizes.
 """
@@ -21,14 +21,14 @@ _IDS = re.compile(
     r"(?<![A-Za-z0-9])(?:\d{3,}|[0-9a-f]{8,}|\d{4}-\d\d-\d\d)(?![A-Za-z0-9])|[-_.](?:run|try|attempt|v|seed|trial)?[-_.]?\d+$"
 )
 _DATES = re.compile(r"(?<![A-Za-z0-9])\d+(?![A-Za-z0-9])")
-"""Numbers that stand alone in a path: folders of a year, a month, a day."""
+"""Standalone numbers in a path: folders for a year, a month or a day."""
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
 LEAST_OTHERS = 0.2
-"""From this share of a card on other processes are the failure's cause."""
+"""If other processes use at least this share of GPU memory, they are the cause of the failure."""
 
 
 def fingerprint(incident: Incident) -> str:
-    """Return what failed: kind, message, phase, own frame and rough sizes."""
+    """Return a hash of what failed: kind, message, phase, own frame and approximate sizes."""
     root = incident.root
     sizes = _sizes(incident)
     place = _frame(root.frame) if root.frame else "" if any(sizes) else _NUMBERS.sub("#", root.text)[:160]
@@ -36,7 +36,7 @@ def fingerprint(incident: Incident) -> str:
 
 
 def campaign(user: str | None, submitted_in: str, name: str | None, folder: str, native: str) -> str:
-    """Return whose job it is: the user and the name without what numbers it.
+    """Return whose job it is: the user, and the name without numbering.
 
     Where nobody knows the user, the place from which it was submitted (`submitted_in`) tells users apart; without a name there are the
     array, or the folder of its logs.
@@ -47,18 +47,18 @@ def campaign(user: str | None, submitted_in: str, name: str | None, folder: str,
 
 
 def without_ids(name: str) -> str:
-    """Return a name without what numbers it."""
+    """Return a name without numbering."""
     return _IDS.sub("", name) or name
 
 
 def config_key(settings: Mapping[str, Value]) -> str | None:
-    """Return a hash of the settings that a log shows; None where it shows none."""
+    """Return a hash of the settings shown in a log; None if there are none."""
     told = sorted((name, str(value)) for name, value in settings.items() if name.startswith("log."))
     return _hash(*(f"{name}={value}" for name, value in told)) if told else None
 
 
 def group_of(incident: Incident, family: str, whose: str) -> str:
-    """Return the group of a failure: the same memory, and about as much of it, of one user's submissions of the same thing.
+    """Return the group of a failure: the same kind and amount of memory, in one user's submissions of the same job.
 
     `family`: what names the message whichever release wrote it. Where in the program it failed is left out: a log shows it or not,
     as its lines were cut.
@@ -67,23 +67,23 @@ def group_of(incident: Incident, family: str, whose: str) -> str:
 
 
 def group_of_node(node: str) -> str:
-    """Return the group of the failures on a node whose cards others hold."""
+    """Return the group of failures on a node whose GPUs are used by others."""
     return _hash("node", node)
 
 
 def group_of_a_card(what: str) -> str:
-    """Return the group of equal failures (`what`: their fingerprint) on a card that others hold, where the logs name no node."""
+    """Return the group of equal failures (`what`: their fingerprint) on a GPU used by others, if the logs name no node."""
     return _hash("card", what)
 
 
 def is_held_by_others(figures: Figures) -> bool:
-    """Return whether a message shows that other processes hold a good part of the card."""
+    """Return whether a message shows that other processes use a considerable part of the GPU."""
     share = figures.get("other_share", figures.get("unaccounted_share"))
     return isinstance(share, float) and share >= LEAST_OTHERS
 
 
 def _frame(frame: str) -> str:
-    """Return a frame without the line and without where the package is installed."""
+    """Return a frame without its line number and the package's install path."""
     path, _, function = frame.rpartition(" in ")
     file = re.sub(r":\d+$", "", path).replace("\\", "/")
     return f"{file.split('site-packages/')[-1] if 'site-packages/' in file else os.path.basename(file)} {function}"

@@ -1,4 +1,4 @@
-"""Rows -> groups: the same failure of the same campaign, or of one node; who met it, when, and what it cost."""
+"""Group rows: the same failure in one campaign or on one node; who encountered it, when, and what it cost."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from oomdoctor.triage.row import RECORD_ONLY, JobRow
 from oomdoctor.triage.window import ALL, TimeWindow
 
 _MOST_NAMED = 20
-"""Of names and nodes of a group so many are kept."""
+"""How many names and nodes are kept per group."""
 
 
 class Group(Struct, kw_only=True):
-    """Jobs that failed alike."""
+    """Jobs with the same failure."""
 
     id: str
     kind: str
     example: JobRow
-    """The row that stands for it: the one with the most to say."""
+    """The representative row: the one with the most information."""
     jobs: int = 0
     certain: int = 0
     days: dict[str, int] = field(default_factory=dict)
-    """Day -> jobs."""
+    """Jobs per day."""
     users: dict[str, int] = field(default_factory=dict)
     names: dict[str, int] = field(default_factory=dict)
     nodes: dict[str, int] = field(default_factory=dict)
@@ -33,70 +33,70 @@ class Group(Struct, kw_only=True):
 
 
 class UserSum(Struct, kw_only=True):
-    """All jobs of a user."""
+    """All jobs of one user."""
 
     jobs: int = 0
     failed: int = 0
-    """Jobs that died of memory."""
+    """Jobs that ran out of memory."""
     groups: dict[str, int] = field(default_factory=dict)
-    """Group -> jobs of the user in it."""
+    """The user's jobs in each group."""
     gpu_seconds_lost: int = 0
 
 
 class Fleet(Struct, kw_only=True):
-    """All jobs of a triage in figures."""
+    """Totals for all jobs in a triage."""
 
     window: TimeWindow = ALL
-    """Of which time the jobs are counted."""
+    """The time window in which jobs are counted."""
     jobs: int = 0
     files: int = 0
     bytes: int = 0
     failed: int = 0
-    """Jobs that died of memory."""
+    """Jobs that ran out of memory."""
     possible: int = 0
     survived: int = 0
     unread: int = 0
     unreadable_files: int = 0
     from_records: int = 0
-    """Failures that only the scheduler's records show."""
+    """Failures shown only by the scheduler's records."""
     without_log: int = 0
-    """Of those the jobs of which no log is at hand."""
+    """Those of them without a log."""
     dated_by: dict[str, int] = field(default_factory=dict)
-    """What tells when jobs ended (`day_source`) -> jobs."""
+    """Jobs by the source of their end time (`day_source`)."""
     without_zone: int = 0
-    """Jobs whose lines tell a time and no zone, and were read as UTC."""
+    """Jobs whose lines have a time but no time zone, and were read as UTC."""
     contradicted: int = 0
-    """Failures in a log of which the scheduler's record says otherwise."""
+    """Log failures contradicted by the scheduler's record."""
     gpu_seconds_lost: int = 0
     kinds_by_day: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Day -> which memory -> failures."""
+    """Failures per day, by kind of memory."""
     jobs_by_day: dict[str, int] = field(default_factory=dict)
     jobs_by_node: dict[str, int] = field(default_factory=dict)
     failed_by_node: dict[str, int] = field(default_factory=dict)
     failed_by_node_day: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Node of the first failure -> day -> failures."""
+    """Failures per day, by the node that failed first."""
     failed_users_by_node: dict[str, set[str]] = field(default_factory=dict)
-    """Node of the first failure -> users."""
+    """Users by the node that failed first."""
     failed_names_by_node: dict[str, set[str]] = field(default_factory=dict)
-    """Node of the first failure -> names of jobs whose user nobody knows."""
+    """Names of failed jobs with unknown users, by the node that failed first."""
     users: dict[str, UserSum] = field(default_factory=dict)
-    """All users that are known; `""` stands for those who are not."""
+    """All known users; `""` stands for unknown ones."""
     kinds: dict[str, int] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
 
     @property
     def is_unread(self) -> bool:
-        """Return whether nothing of any job could be read, so that nobody knows what became of them."""
+        """Return whether nothing of any job could be read, so that the outcome of all jobs is unknown."""
         return 0 < self.jobs == self.unread
 
     @property
     def largest(self) -> list[Group]:
-        """Return the groups, the largest first."""
+        """Return the groups, largest first."""
         return sorted(self.groups.values(), key=lambda group: (-group.jobs, group.id))
 
 
 def summarise(rows: Iterable[JobRow], window: TimeWindow = ALL) -> Fleet:
-    """Return what the rows of a window come to together; memory grows with the number of groups and days, not of rows."""
+    """Return a summary of a window's rows; memory grows with the number of groups and days, not of rows."""
     fleet = Fleet(window=window)
     for row in rows:
         _count(fleet, row)

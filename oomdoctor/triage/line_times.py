@@ -1,4 +1,4 @@
-"""The times that lines state: when the last line of a log was written, and in which zone it says so."""
+"""Times stated in log lines: when the last line was written, and in which time zone."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from datetime import datetime, timedelta, timezone
 from msgspec import Struct
 
 _REACH = 32 << 10
-"""A log whose last bytes, so many of them, state no time is dated by its file."""
+"""A log with no time in this many trailing bytes is dated by its file."""
 _MOST_TRIED = 24
-"""Of what looks like the beginning of a year so many are tried."""
+"""How many candidates for the beginning of a year are tried."""
 _BEHIND_CLOCK = 16
-"""A year stands before the time of day, or so many bytes behind its last colon at most."""
+"""A year comes before the time of day, or at most this many bytes after its last colon."""
 _BEFORE_YEAR = 32
-"""C's form of a time ends with the year, and is no longer than that."""
+"""C's time format ends with the year and is no longer than this."""
 _AHEAD = 86_400
-"""A line is no newer than its file, but for the zone, which many do not name."""
+"""A line is no newer than its file, except for the time zone, which is often missing."""
 _ISO = re.compile(rb"(20\d\d)([-/])(\d\d)\2(\d\d)[T _](\d\d):(\d\d):(\d\d)(?:[.,]\d{1,9})? ?(Z\b|UTC\b|[+-]\d\d:?\d\d\b)?")
 _CTIME = re.compile(
     rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {1,2}(\d{1,2}) (\d\d):(\d\d):(\d\d) "
@@ -26,20 +26,20 @@ _MONTHS = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep
 _BEHIND_YEAR = frozenset((b"-", b"/", b"\n", b"]", b" ", b"\r", b":", b""))
 _UTC = (b"Z", b"UTC", b"GMT")
 _UNITS = ((10**17, 10**9), (10**14, 10**6), (10**11, 10**3))
-"""From so many units on a number counts such parts of a second since 1970."""
+"""From each of these values, a number counts this fraction of a second since 1970."""
 
 
 class LineTime(Struct, frozen=True, array_like=True, gc=False):
-    """When a line was written."""
+    """The time at which a line was written."""
 
     seconds: int
-    """Since 1970."""
+    """Seconds since 1970."""
     zone: str | None
-    """The zone that it names, as `UTC` or `+08:00`; None where it names none, and is read as UTC."""
+    """The time zone it names, as `UTC` or `+08:00`; None if it names none and is read as UTC."""
 
 
 def last_time(data: bytes, modified: int = 0) -> LineTime | None:
-    """Return the last time that the end of a text states; None where it states none.
+    """Return the last time stated at the end of a text; None if there is none.
 
     `modified` is when the file was written, in nanoseconds: what is later than that is no time of a line.
     """
@@ -47,7 +47,7 @@ def last_time(data: bytes, modified: int = 0) -> LineTime | None:
     start = max(0, len(data) - _REACH)
     at = min(len(data), data.rfind(b":", start) + _BEHIND_CLOCK)
     for _ in range(_MOST_TRIED):
-        # Backwards from the end, and by what all years of today begin with: a pattern over all of it takes ten times as long.
+        # Search backward, for the digits that all current years start with: matching one pattern over all of it takes ten times as long.
         at = data.rfind(b"20", start, max(at, 0))
         if at < 0:
             return None
@@ -58,7 +58,7 @@ def last_time(data: bytes, modified: int = 0) -> LineTime | None:
 
 
 def _time_at(data: bytes, year: int) -> LineTime | None:
-    """Return the time whose year stands at an offset; None where none does."""
+    """Return the time whose year is at an offset; None if there is none."""
     if data[year + 4 : year + 5] in (b"-", b"/"):
         match = _ISO.match(data, year)
         return None if match is None else _of_iso(match)
@@ -67,7 +67,7 @@ def _time_at(data: bytes, year: int) -> LineTime | None:
 
 
 def stated_time(text: str) -> LineTime | None:
-    """Return the time that a log store writes beside a line: ISO 8601, or a number of (parts of) seconds since 1970."""
+    """Return the time that a log store writes next to a line: ISO 8601, or a number of (fractions of) seconds since 1970."""
     if text.isdecimal() and len(text) <= len(str(_UNITS[0][0])) + 2:
         number = int(text)
         return LineTime(number // next((unit for least, unit in _UNITS if number >= least), 1), "UTC")
@@ -86,7 +86,7 @@ def _of_ctime(match: re.Match[bytes]) -> LineTime | None:
 
 
 def _time(year: bytes, month: int, day: bytes, clock: tuple[bytes, bytes, bytes], zone: bytes | None) -> LineTime | None:
-    """Return a time; None where it is none, as of the 31st of June."""
+    """Return a time; None if it is invalid, such as June 31."""
     hour, minute, second = map(int, clock)
     try:
         when = datetime(int(year), month, int(day), hour, minute, min(second, 59), tzinfo=_zone(zone))

@@ -1,4 +1,4 @@
-"""Paths as an operator gives them -> the files in them, folder by folder, each file once; what cannot be entered is named.
+"""List the files below the given paths, folder by folder, each file once; paths that cannot be entered are reported.
 
 Nothing is opened. Links to files are followed only where they lead out of what is listed, links to folders never, so no circle is walked.
 """
@@ -24,45 +24,45 @@ from oomdoctor.triage.log_file import LogFile
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst")
 _BATCH = 20_000
 _UNPRINTABLE = re.compile("[\ud800-\udfff]")
-"""How Python holds the bytes of a name that are no UTF-8."""
+"""Python's representation of name bytes that are not UTF-8."""
 _NAMED = 10_000
-"""Of a list of paths so many are looked up at a time."""
+"""How many entries of a path list are looked up at a time."""
 _EXPORTS = (".json", ".jsonl", ".ndjson")
-"""Data elsewhere, and how log stores export lines."""
+"""Data elsewhere, and the format in which log stores export lines."""
 
 
 _NAME = attrgetter("name")
 _OF_A_STORE = re.compile(r"lock(?:-\d+-of-\d+)?|parts|(?:groups|held|told|whole)\.json|rows-.+|.+\.(?:new|part|tmp)")
 _OF_THE_KERNEL = frozenset({"proc", "sys", "dev", ""})
-"""Names of folders that are looked at before they are entered."""
+"""Names of folders that are checked before they are entered."""
 
 
 class VisitedFolder(Struct, frozen=True):
-    """A folder as it was met, or a piece of it."""
+    """A folder that was encountered, or a part of it."""
 
     path: str
     folders: tuple[str, ...] = ()
-    """Names of the folders in it."""
+    """Names of its subfolders."""
     entries: Sequence[os.DirEntry[str]] = ()
     problem: str | None = None
-    """Why it was not entered, or not to its end."""
+    """Why it was not entered, or not read to the end."""
 
 
 Note = Callable[[VisitedFolder], None]
-"""Is told of the folders that a listing walks through."""
+"""Called for the folders that a listing walks through."""
 
 
 class ListedFolder(Struct, frozen=True):
-    """One folder's own files."""
+    """The files directly in one folder."""
 
     path: str
     folders: tuple[str, ...]
-    """Names of the folders in it."""
+    """Names of its subfolders."""
     files: tuple[LogFile, ...]
 
 
 def list_folders(paths: Sequence[str], note: Note | None = None) -> Iterator[ListedFolder]:
-    """Yield the folders below the paths (files, folders, globs, URLs of stores) with their files, in a fixed order.
+    """Yield the folders below the paths (files, folders, globs, store URLs) with their files, in a fixed order.
 
     `note` is told of what is met below those paths that are folders.
     """
@@ -90,14 +90,14 @@ def list_folders(paths: Sequence[str], note: Note | None = None) -> Iterator[Lis
 
 
 def is_missing(path: str) -> bool:
-    """Return whether a path names nothing: no file, no folder, no file that a pattern fits. What a store holds shows only later."""
+    """Return whether a path matches no file or folder, directly or as a pattern. The contents of a store are seen only later."""
     if is_in_store(path) or os.path.lexists(path):
         return False
     return not glob.has_magic(path) or next(glob.iglob(path, recursive=True), None) is None
 
 
 def list_named(paths: Iterable[str], note: Note | None = None) -> Iterator[ListedFolder]:
-    """Yield what a list of paths names, however long it is, as `list_folders` does."""
+    """Yield what a list of paths names, however long it is, in the same way as `list_folders`."""
     paths = iter(paths)
     while some := list(itertools.islice(paths, _NAMED)):
         yield from list_folders(some, note)
@@ -105,7 +105,7 @@ def list_named(paths: Iterable[str], note: Note | None = None) -> Iterator[Liste
 
 @lru_cache(maxsize=1024)
 def _folders_in(path: str) -> tuple[str, ...]:
-    """Return the names of the folders in a folder of which some files were named."""
+    """Return the subfolder names of a folder some of whose files were named."""
     try:
         with os.scandir(path or os.curdir) as entries:
             return tuple(sorted(_folders(entries)))
@@ -114,7 +114,7 @@ def _folders_in(path: str) -> tuple[str, ...]:
 
 
 def visit(root: str) -> Iterator[VisitedFolder]:
-    """Yield a folder and those below it, one of very many entries in pieces; those of the kernel and of tools are left out."""
+    """Yield a folder and its subfolders, in pieces if it has very many entries; kernel and tool folders are skipped."""
     waiting = [iter((root,))]
     while waiting:
         path = next(waiting[-1], None)
@@ -137,13 +137,13 @@ def visit(root: str) -> Iterator[VisitedFolder]:
 
 
 def _is_store(entries: Iterable[os.DirEntry[str]]) -> bool:
-    """Return whether a folder holds what triage keeps and nothing else: what it says of jobs are no logs of theirs."""
+    """Return whether a folder contains only triage's own output, which is not a job log."""
     names = {entry.name for entry in entries}
     return any(name.startswith("lock") for name in names) and all(_OF_A_STORE.fullmatch(name) for name in names)
 
 
 def _walk(root: str, roots: Sequence[str], seen: set[tuple[int, int]], note: Note | None) -> Iterator[ListedFolder]:
-    """Yield a folder and those below it with their files; `note` is told of each."""
+    """Yield a folder and its subfolders with their files; `note` is called for each."""
     for met in visit(root):
         if note is not None:
             note(met)
@@ -155,7 +155,7 @@ def _walk(root: str, roots: Sequence[str], seen: set[tuple[int, int]], note: Not
 
 
 def _batches(path: str) -> Iterator[tuple[tuple[str, ...], list[os.DirEntry[str]]]]:
-    """Yield the names of a folder's folders with some of its entries: a folder of millions is never held whole. Raise OSError."""
+    """Yield subfolder names with some of the folder's entries: a folder with millions is never held whole. Raise OSError."""
     with os.scandir(path) as entries:
         batch = list(itertools.islice(entries, _BATCH))
         if len(batch) < _BATCH:
@@ -178,14 +178,14 @@ def _unread(path: str, why: OSError) -> LogFile:
 
 
 def _file_of(path: str, size: int, modified: int, owner: int = 0, problem: str | None = None) -> LogFile:
-    """Return a file; one whose name no text can hold is named as well as can be, and not read."""
+    """Return a file; if its name cannot be represented as text, it is named as closely as possible and not read."""
     if path.isascii() or not _UNPRINTABLE.search(path):
         return LogFile(path, size, modified, owner, problem)
     return LogFile(os.fsencode(path).decode("utf-8", "backslashreplace"), 0, modified, owner, "a name that is no UTF-8")
 
 
 def _listed(entry: os.DirEntry[str], roots: Sequence[str], seen: set[tuple[int, int]]) -> LogFile | None:
-    """Return an entry of a folder as a file; None where it is none, or met elsewhere."""
+    """Return an entry of a folder as a file; None if it is not a file or was encountered elsewhere."""
     if entry.is_symlink():
         return _file(entry.path, roots, seen)
     if not entry.is_file(follow_symlinks=False):
@@ -197,12 +197,12 @@ def _listed(entry: os.DirEntry[str], roots: Sequence[str], seen: set[tuple[int, 
 
 
 def _file(path: str, roots: Sequence[str], seen: set[tuple[int, int]]) -> LogFile | None:
-    """Return a file that is named, or that a link leads to; None where its target is listed by itself."""
+    """Return a file that is named or that a link points to; None if its target is listed on its own."""
     if os.path.islink(path) and any(target.startswith(os.path.join(root, "")) for target in _targets(path) for root in roots):
         return None
     try:
         status = os.stat(path)
-    except ValueError as why:  # a NUL in it
+    except ValueError as why:  # the name contains a NUL
         return _file_of(path, 0, 0, problem=str(why))
     except OSError as why:
         return _file_of(path, 0, 0, problem="a link to nothing") if os.path.islink(path) else _unread(path, why)
@@ -214,7 +214,7 @@ def _file(path: str, roots: Sequence[str], seen: set[tuple[int, int]]) -> LogFil
 
 
 def _targets(path: str) -> Iterator[str]:
-    """Yield what lies at the end of a link, and the link that it names: one that leads nowhere is told of where it lies itself."""
+    """Yield the target of a link, and the link that names it; a broken link is reported at its own path."""
     try:
         os.stat(path)
         yield os.path.realpath(path)
@@ -227,7 +227,7 @@ def _targets(path: str) -> Iterator[str]:
 
 
 def _described(path: str, status: os.stat_result, seen: set[tuple[int, int]]) -> LogFile | None:
-    """Return what tells a file from its later self; None for a second name of a file that was met."""
+    """Return what distinguishes a file from its later versions; None for a second name of a known file."""
     if status.st_nlink > 1:
         known = (status.st_dev, status.st_ino)
         if known in seen:
@@ -237,5 +237,5 @@ def _described(path: str, status: os.stat_result, seen: set[tuple[int, int]]) ->
 
 
 def _is_log(name: str) -> bool:
-    """Return whether a file in a folder may be a log: no source code, weights or data."""
+    """Return whether a file in a folder may be a log: not source code, weights or data."""
     return name.endswith((*ARCHIVES, *_EXPORTS)) or not is_other_data(name)

@@ -1,4 +1,4 @@
-"""A file of a fleet: where it lies, what tells whether it changed, and what its path says."""
+"""A file in a fleet: its path, what shows whether it has changed, and what its path says about it."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 MEMBER = "!"
-"""Between the path of an archive and the name of a member of it."""
+"""Separates the path of an archive from the name of a member."""
 
 
 class LogFile(Struct, frozen=True, array_like=True):
-    """One file, as the listing found it."""
+    """A file as found by the listing."""
 
     path: str
     size: int
     modified: int
     """Nanoseconds since 1970."""
     owner: int = 0
-    """The user id that it belongs to; 0 where nobody knows."""
+    """The user ID of its owner; 0 if unknown."""
     problem: str | None = None
-    """Why it cannot be read, where the listing already tells."""
+    """Why it cannot be read, if the listing already shows that."""
     tag: str | None = None
-    """What a store calls what is in it now, its e-tag; None where its time tells whether it changed."""
+    """The store's tag for its current contents (ETag); None if its time shows whether it changed."""
 
 
 class PlacedFile(Struct, frozen=True, array_like=True):
-    """A file with what its path says of it (rules/layouts.yaml)."""
+    """A file with what its path says about it (rules/layouts.yaml)."""
 
     file: LogFile
     layout: str
@@ -35,12 +35,12 @@ class PlacedFile(Struct, frozen=True, array_like=True):
 
     @property
     def path(self) -> str:
-        """Where it lies."""
+        """Its path."""
         return self.file.path
 
 
 def inputs_key(files: Iterable[LogFile]) -> str:
-    """Return what is equal as long as no file of a job changed."""
+    """Return a value that stays the same as long as no file of a job changes."""
     digest = hashlib.blake2b(digest_size=12)
     for file in sorted(files, key=lambda file: file.path):
         digest.update(f"{file.path}\0{file.size}\0{file.tag or file.modified}\0".encode("utf-8", "surrogateescape"))

@@ -1,4 +1,4 @@
-"""Nodes that fail more than their share: how many failures of memory a node has, against what chance gives it."""
+"""Nodes that fail more often than expected: a node's memory failures compared with chance."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from msgspec import Struct
 from oomdoctor.triage.groups import Fleet
 
 _CHANCE = 0.001
-"""So rarely may chance alone give a node of the fleet as many failures."""
+"""The highest probability of as many failures by chance, for a node in the fleet to be reported."""
 _LEAST = 3
 _LEAST_USERS = 2
-"""One user's failures follow the user and not the node."""
+"""A single user's failures point to the user, not the node."""
 
 
 class BadNode(Struct, frozen=True):
-    """A node with more failures than its share."""
+    """A node with more failures than expected."""
 
     name: str
     failed: int
     jobs: int
     expected: float
     users: int
-    """Of those that are known."""
+    """Known users."""
     names: int
-    """Of failed jobs whose user nobody knows."""
+    """Names of failed jobs with unknown users."""
 
 
 def bad_nodes(fleet: Fleet) -> Iterator[BadNode]:
-    """Yield the nodes whose failures of memory are too many for chance, the worst first; those of one user alone are left out."""
+    """Yield the nodes with too many memory failures for chance, worst first; nodes with failures of only one user are skipped."""
     total, failed = sum(fleet.jobs_by_node.values()), sum(fleet.failed_by_node.values())
     if not total:
         return
@@ -46,7 +46,7 @@ def bad_nodes(fleet: Fleet) -> Iterator[BadNode]:
 
 
 def poisson_tail(count: int, expected: float) -> float:
-    """Return the probability of `count` events or more where `expected` are usual."""
+    """Return the probability of at least `count` events when `expected` are the norm."""
     if expected <= 0:
         return 0.0 if count else 1.0
     below = sum(math.exp(number * math.log(expected) - expected - math.lgamma(number + 1)) for number in range(count))

@@ -1,4 +1,4 @@
-"""The text of a job -> whether memory failed, which memory, where first.
+"""Decide from a job's text whether memory failed, which memory, and where first.
 
 Only what holds a failure's literal, or ends with an error that speaks of memory, is parsed; all else costs one pass over its bytes.
 """
@@ -31,36 +31,36 @@ from oomdoctor.triage.texts import LARGE, FileText, read_end, read_first, read_t
 
 _END = 64 << 10
 _REACHES = 64 << 10
-"""No message is longer: what stands that far before what is new has nothing to do with it."""
+"""No message is longer: anything this far before new text is unrelated to it."""
 _ORDERS = frozenset({"slurm-cancelled"})
-"""Orders to stop that name no reason: of the user, or of an operator; they say nothing of what cannot be read."""
+"""Orders to stop that state no reason, from a user or an operator; they say nothing about text that cannot be read."""
 
 
 class ReadFile(Struct, frozen=True):
-    """A file of a job and what reading it gave."""
+    """A file of a job and the result of reading it."""
 
     file: JobFile
     read: SourceEvents
     problem: str | None = None
     ended: LineTime | None = None
-    """When its last line was written, where that or a line near it tells."""
+    """When its last line was written, if that or a nearby line states it."""
     mark: TextMark | None = None
-    """What tells its text from others."""
+    """What distinguishes its text from others."""
 
 
 class AttemptOutcome(Struct, frozen=True, kw_only=True):
-    """What one start of a job came to."""
+    """The outcome of one start of a job."""
 
     number: int
     verdict: Verdict
     reads: tuple[ReadFile, ...]
     incidents: tuple[Incident, ...] = ()
     error: str | None = None
-    """The error that it ended with where memory did not fail."""
+    """The error it ended with if memory did not fail."""
 
     @property
     def failed(self) -> bool:
-        """Whether it ended badly, of whatever."""
+        """Whether it ended badly, for any reason."""
         return self.verdict.memory_failure != "no" or self.error is not None or any(not incident.survived for incident in self.incidents)
 
     @property
@@ -78,12 +78,12 @@ class JobReader:
         self._endings = make_prefilter(list(LAST_SIGNS), list(range(len(LAST_SIGNS))), None)
 
     def outcome(self, attempt: Attempt, quiet: QuietLogs | None = None) -> AttemptOutcome:
-        """Return what one start of a job came to; logs that were quiet are read on from where they were."""
+        """Return the outcome of one start of a job; for logs without a failure so far, reading continues where it stopped."""
         reads = tuple(self._reads(attempt, quiet or QuietLogs()))
         return outcome_of(attempt.number, reads, self.reader.pack.lexicon)
 
     def _reads(self, attempt: Attempt, quiet: QuietLogs) -> Iterator[ReadFile]:
-        """Read the files of an attempt: those of its processes before what only repeats them."""
+        """Read the files of an attempt: those of its processes before those that only repeat them."""
         for stream in sorted(attempt.streams, key=lambda stream: stream[0].is_copy):
             only = stream[0].file if len(stream) == 1 and stream[0].text is None else None
             read = None if only is None else self._read_on(only, quiet)
@@ -103,13 +103,13 @@ class JobReader:
                 yield ReadFile(piece, read, text.problem, ended, mark_of(first, last, size))
 
     def _is_quiet(self, text: FileText, read: SourceEvents) -> bool:
-        """Return whether nothing in a text speaks of a failure; what it ends with is looked at anew each time."""
+        """Return whether nothing in a text points to a failure; its ending is checked anew each time."""
         if text.data is None:
             return not read.gaps and all(event.kind is Kind.CONTEXT for event in read.events)
         return not self._failures.find(text.data, 0, len(text.data))
 
     def _read_on(self, file: LogFile, quiet: QuietLogs) -> SourceEvents | None:
-        """Return what one reading of a log would give that was quiet so far; None where it has to be read as a whole."""
+        """Return the result of one reading of a log that was quiet so far; None if it has to be read as a whole."""
         until = quiet.read_until(file)
         if until is None or (until > LARGE) != (file.size > LARGE):
             return None
@@ -128,7 +128,7 @@ class JobReader:
         return read
 
     def _tells(self, block: bytes, *, is_large: bool) -> bool:
-        """Return whether what is new of a log may tell of a failure, or is more than plain lines."""
+        """Return whether the new part of a log may indicate a failure, or is more than plain lines."""
         if b"\0" in block or b" P " in block:
             return True
         if not is_large:
@@ -138,7 +138,7 @@ class JobReader:
         return any(signature.kind is not Kind.CONTEXT for number in literals for signature in behind(number))
 
     def read(self, path: str, text: FileText, *, context: bool = False) -> SourceEvents:
-        """Return the messages in a text; the failures alone, unless what stands around them is wanted (`context`)."""
+        """Return the messages in a text; only the failures, unless their surroundings are requested (`context`)."""
         if text.data is None:
             return self.reader.read_one(path, context=context, at=where(path))
         data = text.data
@@ -152,14 +152,14 @@ class JobReader:
 
 
 def _edges(file: LogFile, text: FileText, read: SourceEvents) -> tuple[bytes, bytes, int]:
-    """Return the first and the last bytes of a log, as far as they are at hand, and its size; 0 where it is too large to be unpacked."""
+    """Return the first and last bytes of a log, as far as available, and its size; 0 if it is too large to be unpacked."""
     if text.data is not None:
         return text.data, text.data, len(text.data)
     return (read_first(file), read_end(file), file.size) if text.as_it_lies else (b"", read.last, 0)
 
 
 def _texts(stream: Sequence[JobFile]) -> Iterator[tuple[JobFile, FileText]]:
-    """Yield the pieces of a log with their texts; a line that a rotation cut stands whole in the piece in which it begins."""
+    """Yield the pieces of a log with their texts; a line cut by rotation is kept whole in the piece in which it begins."""
     waiting: list[tuple[JobFile, FileText]] = []
     for piece in stream:
         text = read_text(piece.file) if piece.text is None else FileText(piece.text, piece.file.problem)
@@ -176,7 +176,7 @@ def _texts(stream: Sequence[JobFile]) -> Iterator[tuple[JobFile, FileText]]:
 
 
 def outcome_of(number: int, files: tuple[ReadFile, ...], tree: LexiconNode) -> AttemptOutcome:
-    """Return what the texts of an attempt come to together."""
+    """Return the combined outcome of the texts of an attempt."""
     reads = [file.read for file in files]
     judged = decide(_own(files), reads, tree)
     incidents, decided = judged.incidents, judged.verdict
@@ -187,13 +187,13 @@ def outcome_of(number: int, files: tuple[ReadFile, ...], tree: LexiconNode) -> A
         error = incidents[0].root.text
     elif decided.reason == "consequence":
         if incidents[0].root.signature in _ORDERS or all(file.problem is None for file in files):
-            # Of a job all logs are at hand: what only tells of a failure elsewhere, or of an order to stop, is then all that there was.
+            # All logs of the job are available, so if they only mention a failure elsewhere or an order to stop, nothing else happened.
             decided = Verdict(memory_failure="no", kind=Kind.NONE, certainty=Certainty.LIKELY, reason="other-error")
     return AttemptOutcome(number=number, verdict=decided, reads=files, incidents=incidents, error=error)
 
 
 def _own(files: Sequence[ReadFile]) -> list[Event]:
-    """Return the messages, without those of a copy that the files of the processes hold too; each with the rank that its path tells."""
+    """Return the messages, without those in a copy that the process files also contain; each with the rank given by its path."""
     shown = {event.signature for file in files if not file.file.is_copy for event in file.read.events if event.is_failure}
     per_host = 1 + max((file.file.local_rank for file in files if file.file.local_rank is not None), default=0)
     return [
@@ -205,7 +205,7 @@ def _own(files: Sequence[ReadFile]) -> list[Event]:
 
 
 def _by_its_process(event: Event, file: JobFile, per_host: int) -> Event:
-    """Return a message with the rank that its file tells; one that it states stands where the file leaves it open.
+    """Return a message with the rank given by its file; a rank in the message itself is used if the file gives none.
 
     What a program calls a rank may count another thing: the shards of a tensor, the cards of a host.
     """

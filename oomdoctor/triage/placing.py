@@ -1,4 +1,4 @@
-"""Files -> what their paths say of them, and which of them are looked at together (rules/layouts.yaml)."""
+"""What file paths say about files, and which files are read together (rules/layouts.yaml)."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from oomdoctor.triage.listing import ARCHIVES, ListedFolder
 from oomdoctor.triage.log_file import LogFile, PlacedFile
 
 PLAIN = "plain"
-"""The layout of a log whose path says nothing that is known."""
+"""The layout of a log whose path matches no known layout."""
 ARCHIVE = "archive"
 BESIDE = "beside"
-"""The layout of a log that lies in the folder in which torchrun made the folders of its runs."""
+"""The layout of a log in the folder in which torchrun created its run folders."""
 _RUN_FOLDER = re.compile(r"[^/]+_[a-z0-9_]{8}$")
 _STREAM_FOLDER = re.compile(r"(?i)/(?:std)?(?:out|err)(?:put|or)?s?(?=/|$)")
-"""Some sites keep the two streams of a job in folders of their own."""
+"""Some sites keep a job's two streams in separate folders."""
 _PROCESS = re.compile(
     r"(?i)(?<![a-z0-9])(?:(?:local|global|node)?[._-]?rank|worker|node|proc(?:ess)?|gpu|device|task|replica)[._-]?\d{1,6}(?![a-z0-9])"
 )
 _SEPARATOR = "\t"
 
 Placed = tuple[str, PlacedFile]
-"""What files are looked at together with, and a file."""
+"""A file, with the name of the group it is read with."""
 
 
 class Layouts:
-    """How paths are read: the layouts in their order."""
+    """How paths are read: the layouts in order."""
 
     def __init__(self, records: Sequence[LayoutRecord]) -> None:
         self._known = [(record, re.compile(record.pattern), fragments(record.pattern) or [""]) for record in records]
         self.backward = frozenset(record.id for record in records if record.parts_run == "backward")
-        """Layouts in which a larger part of a rotated log is an earlier one."""
+        """Layouts in which a larger part number of a rotated log means an earlier part."""
 
     def facts(self, path: str) -> tuple[LayoutRecord, dict[str, str], int] | None:
-        """Return the layout of a path, what it says, and where in the path it begins; None where none fits."""
+        """Return the layout of a path, the facts it gives, and where in the path it begins; None if none matches."""
         for record, pattern, needs in self._known:
             for needed in needs:
                 if needed in path:
@@ -51,7 +51,7 @@ class Layouts:
         return None
 
     def place(self, folder: ListedFolder) -> Iterator[Placed]:
-        """Yield the files of a folder with what they belong to."""
+        """Yield the files in a folder with what they belong to."""
         beside = any(map(_RUN_FOLDER.match, folder.folders))
         for file in folder.files:
             yield self._place(file, folder.path, beside)
@@ -72,11 +72,11 @@ class Layouts:
 
 
 def _family(record: LayoutRecord, facts: dict[str, str], path: str, start: int) -> tuple[str, str]:
-    """Return a name for the files that are looked at together with one."""
+    """Return a name for the files that are read together with one."""
     if record.together == "job":
         return record.id, f"{facts.get('namespace', '')}/{facts['job']}"
     if record.together == "session":
-        return record.id, facts["session"]  # each node has its own folder of it
+        return record.id, facts["session"]  # each node has its own folder for it
     if record.together == "run":
         return record.id, path[:start]
     if record.together == "folder":

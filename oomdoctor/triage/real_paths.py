@@ -1,4 +1,4 @@
-"""Paths as somebody typed them -> the one real path of each: a folder is the same folder by whatever spelling it is named.
+"""Resolve paths entered by a user to one real path each: a folder is the same folder whichever way it is spelled.
 
 Folders are resolved, and each once. A link to a file keeps its own name in its real folder, since names say whose a log is
 (rules/layouts.yaml): what kubelet calls by its pod, Docker calls by its container.
@@ -15,7 +15,7 @@ from oomdoctor.triage.elsewhere.stores import is_in_store
 
 
 def real_paths(paths: Iterable[str]) -> Iterator[str]:
-    """Yield the real paths of files, folders and what globs match; URLs of stores as they are."""
+    """Yield the real paths of files, folders and glob matches; store URLs are unchanged."""
     for path in paths:
         if is_in_store(path):
             yield path

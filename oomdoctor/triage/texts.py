@@ -1,4 +1,4 @@
-"""What stands in a file of a fleet: its text, unpacked and unwrapped, as far as it is small; a large one is read where it lies."""
+"""The contents of a fleet's file: its unpacked and unwrapped text if it is small; a large file is read in place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from oomdoctor.triage.exports import error_file_text, join_pieces
 from oomdoctor.triage.log_file import LogFile
 
 LARGE = 8 << 20
-"""Up to here a text is held whole."""
+"""Up to this size, a text is held whole."""
 _ERROR_FILE = "error.json"
 _START = 64 << 10
 _BLOCK = 256 << 10
@@ -25,18 +25,18 @@ _LONGEST_LINE = 4 << 20
 
 
 class FileText(Struct, frozen=True):
-    """What reading a file gave."""
+    """The result of reading a file."""
 
     data: bytes | None = b""
-    """None where the text is too large to be held."""
+    """None if the text is too large to be held."""
     problem: str | None = None
-    """Why it could not be read, or not to its end."""
+    """Why it could not be read, or not to the end."""
     as_it_lies: bool = False
-    """Nothing had to be taken off it."""
+    """Whether no unpacking or unwrapping was needed."""
 
 
 def read_text(file: LogFile) -> FileText:
-    """Return the text of a file with its packing and its wrapping taken off."""
+    """Return the text of a file, unpacked and unwrapped."""
     if file.problem is not None:
         return FileText(b"", file.problem)
     if file.size > LARGE:
@@ -55,7 +55,7 @@ def read_text(file: LogFile) -> FileText:
 
 
 def text_of(data: bytes, path: str) -> FileText:
-    """Return bytes as text: unpacked, in UTF-8, and with the entries of a runtime joined."""
+    """Return bytes as text: unpacked, in UTF-8, and with a runtime's entries joined."""
     whole, problem = data, None
     if len(data) > LARGE:
         return FileText(None)
@@ -73,7 +73,7 @@ def text_of(data: bytes, path: str) -> FileText:
 
 
 def _is_plain(path: str) -> bool:
-    """Return whether a large file is read as it lies."""
+    """Return whether a large file is read in place."""
     opened = open_path(where(path))
     if isinstance(opened, Unreadable):
         return False
@@ -93,12 +93,12 @@ def _unpacked(opened: Opened | Unreadable) -> FileText:
 
 
 def read_start(path: str) -> bytes:
-    """Return the first bytes of a file, unpacked; nothing where it cannot be read."""
+    """Return the first bytes of a file, unpacked; nothing if it cannot be read."""
     return read_beginning(where(path), _START)
 
 
 def read_first(file: LogFile) -> bytes:
-    """Return the first bytes of a file as they lie; nothing where it cannot be read."""
+    """Return the first raw bytes of a file; nothing if it cannot be read."""
     try:
         with open(where(file.path), "rb") as log:
             return log.read(_START)
@@ -107,7 +107,7 @@ def read_first(file: LogFile) -> bytes:
 
 
 def read_end(file: LogFile) -> bytes:
-    """Return the last bytes of a file as they lie; nothing where it cannot be read."""
+    """Return the last raw bytes of a file; nothing if it cannot be read."""
     try:
         with open(where(file.path), "rb") as log:
             log.seek(max(0, file.size - _START))
@@ -117,7 +117,7 @@ def read_end(file: LogFile) -> bytes:
 
 
 def lines_of(path: str) -> Iterator[bytes]:
-    """Yield the lines of a file of any size; one of many MiB comes in pieces."""
+    """Yield the lines of a file of any size; a line of many MiB comes in pieces."""
     opened = open_path(where(path))
     if isinstance(opened, Unreadable):
         return

@@ -1,4 +1,4 @@
-"""What wandb writes of a run beside its output: who ran it, where, and under which job of Slurm (files/wandb-metadata.json)."""
+"""What wandb records about a run besides its output: who ran it, where, and in which Slurm job (files/wandb-metadata.json)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FILE = "files/wandb-metadata.json"
 
 
 class WandbMetadata(Struct, frozen=True):
-    """Of its fields those that name a job."""
+    """The fields that identify a job."""
 
     host: Union[str, None] = None
     username: Union[str, None] = None
@@ -21,12 +21,12 @@ class WandbMetadata(Struct, frozen=True):
 
     @property
     def name(self) -> str | None:
-        """Return what the run is called: its program, without folders and ending."""
+        """Return the run's name: its program, without folders and extension."""
         return os.path.splitext(os.path.basename(self.program))[0] or None if self.program else None
 
     @property
     def slurm_job(self) -> str | None:
-        """Return what Slurm calls the job that the run was part of, of an array with the number of the task."""
+        """Return the ID of the Slurm job that the run was part of, with the task number for an array."""
         told = {name.removeprefix("slurm_"): str(value) for name, value in (self.slurm or {}).items() if value}
         array, task = told.get("array_job_id"), told.get("array_task_id")
         return f"{array}_{task}" if array and task else told.get("job_id") or told.get("jobid")
@@ -36,7 +36,7 @@ _DECODER = Decoder(WandbMetadata)
 
 
 def read_metadata(data: bytes) -> WandbMetadata:
-    """Return what such a file says; nothing where it is none."""
+    """Return the metadata in such a file; nothing if it is not one."""
     try:
         return _DECODER.decode(data)
     except (DecodeError, ValidationError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""A stretch of time, of which the jobs that ended in it count: the last day, a day by name, since a repair."""
+"""A time window; only jobs that ended in it count: the last day, a specific day, since a repair."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _SECONDS = {"m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
 class TimeWindow(Struct, frozen=True):
-    """From when, and to before when, in seconds since 1970; None where it is open to that side."""
+    """The start (inclusive) and end (exclusive), in seconds since 1970; None if open on that side."""
 
     since: int | None = None
     until: int | None = None
 
     @property
     def is_all(self) -> bool:
-        """Return whether every job counts, also one of which nobody knows when it ended."""
+        """Return whether every job counts, even one with an unknown end time."""
         return self.since is None and self.until is None
 
     def holds(self, ended: int | None) -> bool:
-        """Return whether a job counts that ended then."""
+        """Return whether a job that ended at this time counts."""
         if self.is_all:
             return True
         return ended is not None and (self.since is None or ended >= self.since) and (self.until is None or ended < self.until)
@@ -36,7 +36,7 @@ ALL = TimeWindow()
 
 
 def window_of(since: str | None, until: str | None, day: str | None, now: float) -> TimeWindow:
-    """Return the window that is asked for: times or spans before now (`24h`), or one day. Raise UsageError where it is none."""
+    """Return the requested window: times or spans before now (`24h`), or one day. Raise UsageError if it is invalid."""
     if day is not None:
         if since is not None or until is not None:
             raise UsageError("--day is one day; --since and --until are a stretch of them")
@@ -54,7 +54,7 @@ def window_of(since: str | None, until: str | None, day: str | None, now: float)
 
 
 def span_of(text: str, option: str) -> int:
-    """Return a span in seconds: 24h, 7d, 90m, 2w. Raise UsageError where it is none."""
+    """Return a span in seconds: 24h, 7d, 90m, 2w. Raise UsageError if it is invalid."""
     match = _SPAN.fullmatch(text.strip().lower())
     if match is None or not int(match[1]):
         raise UsageError(f"{option} {text}: a span is written as 24h, 7d, 90m or 2w")
@@ -62,7 +62,7 @@ def span_of(text: str, option: str) -> int:
 
 
 def time_text(seconds: int) -> str:
-    """Return a time as a day, with the time of day where it is not its beginning; in UTC, as all days of rows are."""
+    """Return a time as a day, with the time of day unless that is midnight; in UTC, like all days in rows."""
     return time.strftime("%Y-%m-%d" if seconds % _SECONDS["d"] == 0 else "%Y-%m-%d %H:%M", time.gmtime(seconds))
 
 

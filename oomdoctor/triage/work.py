@@ -1,4 +1,4 @@
-"""The work on one family of files: which jobs they are, what each came to, one row each. What runs on every engine is this."""
+"""Process one family of files: which jobs they belong to, the outcome of each, and one row per job. Every engine runs this."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from oomdoctor.triage.texts import lines_of, read_start, read_text
 
 try:
     import pwd
-except ImportError:  # not on every system
+except ImportError:  # not available on every system
     pwd = None  # type: ignore[assignment]
 
 _TEXT = 300
 _LINES = (".jsonl", ".ndjson")
 _ROWS = re.compile(rb'\{"job":"[^"\n]+","native":"[^"\n]*","layout":"')
-"""How a file of rows begins that triage wrote itself: what it says of jobs is no log of theirs."""
+"""The beginning of a file of rows written by triage itself: its statements about jobs are not job logs."""
 _NOT_WHOLE = "its middle was not read: it is larger than is held of a job"
 _HOST_NAME = re.compile(r"(?!localhost)[A-Za-z][\w-]{0,62}(?:\.[\w.-]{1,120})?")
 _VERSIONS = {"log.torch_version": "torch", "log.cuda_version": "cuda", "log.driver_version": "driver", "log.card": "card"}
@@ -54,12 +54,12 @@ Lines = Callable[[], Iterator[bytes]]
 
 
 class Worker:
-    """Makes rows of families of files, with the rules of one pack."""
+    """Creates rows for families of files, with the rules of one pack."""
 
     def __init__(
         self, pack: Pack, redact: Redact, *, tool: str, rules: str, records: Records | None = None, tells_settings: bool = True
     ) -> None:
-        """`tells_settings`: rows say with which model, framework and versions a job failed, for which its log is read once more."""
+        """`tells_settings`: include the model, framework and versions of failed jobs, for which their logs are read once more."""
         self._pack = pack
         self._tells_settings = tells_settings
         self._layouts = Layouts(list(pack.records(LAYOUTS)))
@@ -72,7 +72,7 @@ class Worker:
         self._tool, self._rules = tool, rules
 
     def rows(self, family: str, files: Sequence[PlacedFile], quiet: QuietLogs | None = None) -> Iterator[tuple[JobRow, JobNames]]:
-        """Yield a row for each job in files that are looked at together, with what it is known by.
+        """Yield a row for each job in files that are read together, with the keys that identify it.
 
         Logs that were quiet are read on from where they were.
         """
@@ -85,7 +85,7 @@ class Worker:
                 yield row, names_of(row, record_name(job.layout, job.family, job.native), marks, job.part_of)
 
     def jobs(self, family: str, files: Sequence[PlacedFile]) -> Iterator[Job]:
-        """Yield the jobs of files that are looked at together."""
+        """Yield the jobs of files that are read together."""
         if len(files) == 1:
             only = files[0]
             if only.layout == ARCHIVE:
@@ -101,7 +101,7 @@ class Worker:
             yield self._unwrapped(job) if job.layout == "docker" else job
 
     def _export(self, placed: PlacedFile) -> tuple[ExportRecord | None, Lines]:
-        """Return which log store wrote a file, None where none did, and what gives its lines."""
+        """Return which log store wrote a file (None if none did), and a function that reads its lines."""
         if placed.file.problem is not None or placed.layout not in ("plain", "kubernetes-link"):
             return None, partial(iter, ())
         start, lines = read_start(placed.path), partial(lines_of, placed.path)
@@ -122,14 +122,14 @@ class Worker:
             )  # fmt: skip
 
     def _pods_job(self, native: str, namespace: str | None) -> tuple[str, ...]:
-        """Return what records call the job of a pod out of an export: as kubelet's folder of the pod would tell."""
+        """Return the records' name for the job of an exported pod, as kubelet's folder for the pod would give it."""
         if namespace is None:
             return ()
         known = self._layouts.facts(f"/var/log/pods/{namespace}_{native}_{'0' * 8}/main/0.log")
         return (f"{namespace}/{native if known is None else known[1].get('job', native)}",)
 
     def _unwrapped(self, job: Job) -> Job:
-        """Return a job whose files are lines of JSON with their text."""
+        """Return a job whose files are JSON lines, with their text."""
         attempts = (
             replace(attempt, streams=tuple(tuple(map(self._text, stream)) for stream in attempt.streams)) for attempt in job.attempts
         )
@@ -152,11 +152,11 @@ class Worker:
                 yield _with_texts(job, texts)
 
     def row(self, job: Job, *, newest: bool = False) -> JobRow:
-        """Return the row of a job: of the start that failed of memory first, or of the newest one, whatever became of it."""
+        """Return a job's row: for the start that first ran out of memory, or for the newest one, whatever its outcome."""
         return self.judged(job, newest=newest)[0]
 
     def judged(self, job: Job, *, newest: bool = False, quiet: QuietLogs | None = None) -> tuple[JobRow, AttemptOutcome]:
-        """Return the row of a job, and what the start came to that it tells of."""
+        """Return a job's row, and the outcome of the start it describes."""
         outcomes = [self._reader.outcome(attempt, quiet) for attempt in job.attempts]
         records = self._records_of(job)
         chosen = outcomes[-1] if newest else _first_failed(outcomes)
@@ -209,7 +209,7 @@ class Worker:
         )
 
     def _with_failure(self, row: JobRow, job: Job, chosen: AttemptOutcome, others: Sequence[AttemptOutcome]) -> JobRow:
-        """Return a row with what its failure's message says, and what groups it with others; `others` are the job's other starts."""
+        """Return a row with the facts in its failure message and its grouping keys; `others` are the job's other starts."""
         incident = chosen.incidents[0]
         root = incident.root
         file = next((read.file for read in chosen.reads if read.file.path == root.place.source), None)
@@ -249,7 +249,7 @@ class Worker:
         )
 
     def _settings(self, chosen: AttemptOutcome) -> Mapping[str, Value]:
-        """Return what the logs of a failed attempt show of its settings: the file of the failure, and what a launcher wrote."""
+        """Return the settings shown in a failed attempt's logs: the file with the failure, and the launcher's output."""
         source = chosen.incidents[0].root.place.source
         reads = [read for read in chosen.reads if read.file.path == source or read.file.is_copy][:4]
         events = []
@@ -267,7 +267,7 @@ class Worker:
 
 
 def _ended(outcomes: Sequence[AttemptOutcome], files: Sequence[LogFile]) -> tuple[int | None, DaySource | None, str | None]:
-    """Return when a job ended, what tells it, and the zone that is named: its newest line, else its newest file."""
+    """Return when a job ended, the source of that time, and its zone: its newest line, otherwise its newest file."""
     told = max((read.ended for attempt in outcomes for read in attempt.reads if read.ended is not None), key=_seconds, default=None)
     if told is not None:
         return told.seconds, "log", told.zone
@@ -280,17 +280,17 @@ def _seconds(time: LineTime) -> int:
 
 
 def _shortened(text: str) -> str:
-    """Return the beginning of a message, with a mark where it goes on."""
+    """Return the beginning of a message, with a mark if it continues."""
     return text if len(text) <= _TEXT else text[: _TEXT - 1].rstrip() + "…"
 
 
 def record_name(layout: str, family: str, native: str) -> str:
-    """Return the name by which records know a job; of `family` what stands behind it does not matter."""
+    """Return the name by which records know a job; in `family`, the part after it does not matter."""
     return family.split("\t")[1] if layout == "kubernetes-pod" else native
 
 
 def row_of_record(records: Sequence[JobRecord], *, tool: str, rules: str) -> JobRow:
-    """Return the row of a job of which no log is at hand: out of memory, says the scheduler."""
+    """Return the row of a job without a log: the scheduler reports out of memory."""
     name = records[0].job
     native = name.rpartition("/")[2]
     bare = JobRow(job=f"{RECORD_ONLY}\t{name}", native=native, layout=RECORD_ONLY, tool=tool, rules=rules, scanned_at=int(time.time()))
@@ -299,7 +299,7 @@ def row_of_record(records: Sequence[JobRecord], *, tool: str, rules: str) -> Job
 
 
 def _by_record(row: JobRow, whose: str) -> JobRow:
-    """Return a row of a failure that only a record shows, with those that are the same."""
+    """Return the row of a failure shown only by a record, together with its duplicates."""
     return replace(row, campaign=whose, fingerprint=row.kind, group=f"{row.kind}-{whose}", retry="more-memory")
 
 
@@ -315,7 +315,7 @@ def _with_texts(job: Job, texts: Mapping[str, bytes]) -> Job:
 
 
 def _with_record(row: JobRow, records: Sequence[JobRecord]) -> JobRow:
-    """Return a row with what the scheduler says; where it alone tells of a failure, that is said so."""
+    """Return a row with the scheduler's information; if only that shows a failure, the row says so."""
     if not records:
         return row
     first = next((record for record in records if record.out_of_memory), records[0])
@@ -374,19 +374,19 @@ def _rank(incident: Incident, file: JobFile | None) -> int | None:
 
 
 def _node(incident: Incident) -> str | None:
-    """Return the host on which a process ended first, as a launcher or the scheduler names it."""
+    """Return the host on which a process ended first, as named by a launcher or the scheduler."""
     hosts = (event.fields.get("host") for event in (incident.root, *incident.consequences))
     return next((host.split(".")[0] for host in hosts if isinstance(host, str) and _HOST_NAME.fullmatch(host)), None)
 
 
 def _first_failed(outcomes: Sequence[AttemptOutcome]) -> AttemptOutcome:
-    """Return the start that failed of memory first; else one that possibly did, else the newest."""
+    """Return the start that first ran out of memory; otherwise one that possibly did, otherwise the newest."""
     by_verdict = {attempt.verdict.memory_failure: attempt for attempt in reversed(outcomes)}
     return by_verdict.get("yes") or by_verdict.get("possible") or outcomes[-1]
 
 
 def _retry(chosen: AttemptOutcome, others: Sequence[AttemptOutcome], settings: Mapping[str, Value], *, recovered: bool) -> Retry:
-    """Return what a restart needs where memory failed."""
+    """Return what a restart needs if memory failed."""
     if chosen.verdict.memory_failure != "yes":
         return "unknown"
     failed = [_failed_start(other, {}) for other in others if other.verdict.memory_failure == "yes" and other.incidents]
@@ -394,7 +394,7 @@ def _retry(chosen: AttemptOutcome, others: Sequence[AttemptOutcome], settings: M
 
 
 def _failed_start(attempt: AttemptOutcome, settings: Mapping[str, Value]) -> FailedStart:
-    """Return what is known of a start that failed of memory."""
+    """Return what is known of a start that ran out of memory."""
     incident = attempt.incidents[0]
     place = incident.root.place
     step = incident.root.size("failed_step")
@@ -407,13 +407,13 @@ def _failed_start(attempt: AttemptOutcome, settings: Mapping[str, Value]) -> Fai
 
 
 def _has_trained(file: JobFile, offset: int) -> bool:
-    """Return whether a log shows training before an offset; of one that is too large to be held it is taken for granted."""
+    """Return whether a log shows training before an offset; assumed for a log too large to be held."""
     data = read_text(file.file).data if file.text is None else file.text
     return data is None or has_trained(data[:offset])
 
 
 def _user(files: Sequence[LogFile]) -> str | None:
-    """Return the name of who owns the files; None for root, and where the system does not know."""
+    """Return the name of the files' owner; None for root, or if the system does not know it."""
     owner = next((file.owner for file in files if file.owner), 0)
     if not owner or pwd is None:
         return None
