@@ -209,4 +209,4 @@ def test_our_own_json_of_a_machine_can_be_compared(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "expandable segments" in done.stdout
     with_config = run(str(tmp_path / "a.json"), "today.yaml", "--config", "last-week.yaml", "-")
-    assert "longest sequence 4096 → 6144" in with_config.stdout
+    assert "sequence length 4096 → 6144" in with_config.stdout
