@@ -1,1 +1,1 @@
-"""Logs that do not lie in a folder that is named: object stores, and lists of paths."""
+"""Logs outside of named folders: object stores and lists of paths."""

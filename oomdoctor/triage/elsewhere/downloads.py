@@ -1,4 +1,4 @@
-"""What lies in a store is copied here a batch at a time while it is read; readers ask where the bytes of a path are."""
+"""Copies files from a store in batches while they are being read; readers ask here where the bytes of a path are."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _BATCH_FILES = 256
 _BATCH_BYTES = 256 << 20
 _SMALL = 8 << 20
 _LARGEST = 8 << 30
-"""More than that is not copied of one object."""
+"""Larger objects are not copied."""
 
 _DOWNLOADS: dict[str, str] = {}
-"""Of this process: paths in a store -> where their copies lie now."""
+"""The current copies made by this process: path in a store -> local path."""
 
 
 class ToRead(Struct, frozen=True):
@@ -31,12 +31,12 @@ class ToRead(Struct, frozen=True):
 
 
 def where(path: str) -> str:
-    """Return where the bytes of a path lie on this machine."""
+    """Return where the bytes of a path are on this machine."""
     return _DOWNLOADS.get(path, path)
 
 
 def brought_here(to_read: Iterable[ToRead]) -> Iterator[ToRead]:
-    """Yield families whose files can be read while the next one has not been asked for; what could not be copied says why."""
+    """Yield families whose files can now be read, one batch ahead; files that could not be copied say why."""
     batch: list[ToRead] = []
     count = size = 0
     for family in to_read:
@@ -64,7 +64,7 @@ def _copied(batch: Sequence[ToRead]) -> Iterator[ToRead]:
 
 
 def _copy(placed: Sequence[PlacedFile], folder: str) -> dict[str, str]:
-    """Copy files out of their stores, note where they lie, and return which could not be copied and why."""
+    """Copy files from their stores, record where they are, and return which could not be copied and why."""
     away = [each.file for each in placed if each.file.problem is None and is_in_store(each.path)]
     problems: dict[str, str] = {}
     small = [file for file in away if file.size <= _SMALL]
@@ -86,7 +86,7 @@ def _copy(placed: Sequence[PlacedFile], folder: str) -> dict[str, str]:
 
 
 def _name(folder: str, name: str, path: str) -> str:
-    """Return a name for a copy that ends like the original: readers of archives go by that."""
+    """Return a name for a copy with the original's ending, which archive readers depend on."""
     ending = os.path.basename(path)[-12:]
     return os.path.join(folder, name + "".join(char if char.isalnum() or char == "." else "_" for char in ending))
 

@@ -1,4 +1,4 @@
-"""The answer of Loki's HTTP API, one object over streams -> a line of JSON an entry, as logcli writes them (rules/layouts.yaml, `loki`).
+"""Converts a response of Loki's HTTP API, one object for several streams, to one JSON line per entry, like logcli (`loki` in layouts.yaml).
 
 The form: https://grafana.com/docs/loki/latest/reference/loki-http-api/#query-logs-within-a-range-of-time
 """
@@ -15,13 +15,13 @@ from oomdoctor.triage.texts import lines_of
 
 _BEGINS = re.compile(rb'\s*\{\s*"status"\s*:\s*"success"\s*,\s*"data"\s*:\s*\{\s*"resultType"\s*:\s*"streams"')
 LARGEST = 32 << 20
-"""An answer is one object and held whole, of 5,000 entries where nobody asks for more; a larger one is read as it lies."""
+"""A response is one object and is held whole (5,000 entries by default); a larger one is read in place."""
 
 
 class _LokiStream(Struct):
     labels: dict[str, str] = field(default_factory=dict, name="stream")
     values: list[list[object]] = field(default_factory=list)
-    """Nanoseconds since 1970 and the line of each entry; newer releases put what they know of it behind."""
+    """Nanoseconds since 1970 and the line of each entry; newer releases append metadata."""
 
 
 class _LokiData(Struct):
@@ -42,12 +42,12 @@ _DECODER = Decoder(_LokiAnswer)
 
 
 def is_answer(start: bytes) -> bool:
-    """Return whether the beginning of a file is that of an answer with lines in it."""
+    """Return whether a file begins like a response that contains lines."""
     return _BEGINS.match(start) is not None
 
 
 def entries_in(path: str) -> Iterator[bytes]:
-    """Yield the entries of the answer in a file, a line each; none of one that is cut off or too large to be held."""
+    """Yield the entries of the response in a file, one line each; none if it is truncated or too large to be held."""
     held, size = [], 0
     for line in lines_of(path):
         held.append(line)

@@ -1,4 +1,4 @@
-"""A list of paths in a file or on standard input: one a line, or each ended by a NUL byte as `find -print0` writes them."""
+"""A list of paths in a file or on standard input: one per line, or terminated by NUL bytes as written by `find -print0`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BLOCK = 1 << 20
 
 
 def read_paths(source: str) -> Iterator[str]:
-    """Yield the paths of a list as it is read; `-` is standard input. Raise UsageError where it cannot be read."""
+    """Yield the paths of a list as it is read; `-` is standard input. Raise UsageError if it cannot be read."""
     try:
         if source == STANDARD_INPUT:
             yield from _paths(sys.stdin.buffer)
@@ -27,7 +27,7 @@ def read_paths(source: str) -> Iterator[str]:
 
 
 def _paths(file: IO[bytes]) -> Iterator[str]:
-    """Yield paths; one NUL in the first of them tells how all are ended."""
+    """Yield paths; a NUL in the first block shows that all paths end with one."""
     rest = file.read(_BLOCK)
     end = b"\0" if b"\0" in rest else b"\n"
     while rest:

@@ -1,4 +1,4 @@
-"""Logs in an object store, or wherever else fsspec reads: what lies below a URL, and the bytes of some of it.
+"""Logs in an object store, or anything else that fsspec can read: what is below a URL, and the bytes of some files.
 
 Who names s3:// brings s3fs, who names gs:// gcsfs: fsspec says which package it lacks. Credentials and endpoints are those packages' own.
 """
@@ -17,22 +17,22 @@ from oomdoctor.triage.log_file import LogFile
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]+://")
 _TOGETHER = 16
-"""Folders that are listed at once: a store answers slowly, and to many."""
+"""How many folders are listed at once: a store responds slowly, but to many requests at a time."""
 _TIMES = ("LastModified", "last_modified", "mtime", "updated")
 _TAGS = ("ETag", "etag", "e_tag", "md5Hash", "content_md5")
-"""What the stores call when an object was written, and the hash of what is in it."""
+"""The stores' names for an object's write time and the hash of its contents."""
 
 Listed = tuple[str, tuple[str, ...], tuple[LogFile, ...]]
-"""A folder, the names of the folders in it, its own files."""
+"""A folder, the names of its subfolders, its own files."""
 
 
 def is_in_store(path: str) -> bool:
-    """Return whether a path is a URL of a store."""
+    """Return whether a path is a store URL."""
     return _URL.match(path) is not None
 
 
 def list_stores(urls: Sequence[str]) -> Iterator[Listed]:
-    """Yield the folders at and below some URLs with their files, some at a time. Raise UsageError where nothing here reads such URLs."""
+    """Yield the folders at and below some URLs with their files, several at a time. Raise UsageError if such URLs cannot be read here."""
     with ThreadPoolExecutor(_TOGETHER) as pool:
         waiting = [url.rstrip("/") for url in reversed(urls)]
         for url in waiting:
@@ -46,7 +46,7 @@ def list_stores(urls: Sequence[str]) -> Iterator[Listed]:
 
 
 def _list_one(url: str) -> Listed:
-    """Return what lies right below a URL, or the file that it names."""
+    """Return the direct contents of a URL, or the file it names."""
     store = _store(url)
     own = store._strip_protocol(url)  # noqa: SLF001 - fsspec has no other name for it
     try:
@@ -64,7 +64,7 @@ def _list_one(url: str) -> Listed:
 
 
 def fetch_small(files: Sequence[LogFile]) -> list[bytes | str]:
-    """Return the bytes of each file, many at once; why it could not be had where it could not."""
+    """Return the bytes of each file, fetching many at once, or why a file could not be fetched."""
     out: list[bytes | str] = [b""] * len(files)
     filled = [number for number, file in enumerate(files) if file.size]
     by_store: dict[str, list[int]] = {}
@@ -80,7 +80,7 @@ def fetch_small(files: Sequence[LogFile]) -> list[bytes | str]:
 
 
 def fetch_large(file: LogFile, path: str) -> str | None:
-    """Write the bytes of a file to `path`; return why that could not be done."""
+    """Write the bytes of a file to `path`; return why if that failed."""
     store = _store(file.path)
     try:
         store.get_file(store._strip_protocol(file.path), path)  # noqa: SLF001
@@ -90,10 +90,10 @@ def fetch_large(file: LogFile, path: str) -> str | None:
 
 
 def _store(url: str) -> Any:
-    """Return fsspec's reader of a URL; it keeps one for each kind."""
+    """Return fsspec's reader for a URL; it keeps one per kind."""
     fsspec = load_extra("fsspec", "fleet", url)
     try:
-        # A listing that is kept would hold all names in memory, and miss what is new.
+        # A cached listing would hold all names in memory, and miss new files.
         return fsspec.core.url_to_fs(url, use_listings_cache=False)[0]
     except (ImportError, ValueError) as why:
         raise UsageError(f"{url}: {why}") from why
@@ -105,7 +105,7 @@ def _file(url: str, entry: Any) -> LogFile:
 
 
 def _nanoseconds(value: object) -> int:
-    """Return a time of a store in nanoseconds since 1970; 0 where it has none that is known."""
+    """Return a store's time in nanoseconds since 1970; 0 if it has no known time."""
     if isinstance(value, datetime):
         return int(value.timestamp()) * 10**9
     if isinstance(value, (int, float)):

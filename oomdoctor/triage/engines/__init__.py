@@ -1,1 +1,1 @@
-"""Where the work on parts runs. An engine is one function: parts and work in, the numbers of finished parts out."""
+"""Where the work on parts runs. An engine is a function that takes parts and the work, and yields the numbers of finished parts."""

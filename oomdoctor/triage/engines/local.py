@@ -1,4 +1,4 @@
-"""Parts on the processes of this machine."""
+"""Processes parts in several processes on this machine."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _START = "spawn" if sys.platform == "win32" else "forkserver"
 
 
 def prepare(processes: int) -> None:
-    """Have the code loaded from which processes will start, while this one lists what there is to read; they then share it."""
+    """Load the code in the parent process while it lists the files, so that the worker processes share it."""
     if processes > 1 and _START == "forkserver":
         get_context(_START).set_forkserver_preload([part_work.__name__])
         forkserver.ensure_running()
 
 
 def run(task: Task, parts: Sequence[int], processes: int) -> Iterator[Finished]:
-    """Work on the parts in so many processes, and yield each when it is finished."""
+    """Work on the parts in this many processes, and yield each when it is finished."""
     if processes <= 1 or len(parts) <= 1:
         worker = PartWorker(task)
         yield from map(worker.finish, parts)
@@ -40,7 +40,7 @@ def run(task: Task, parts: Sequence[int], processes: int) -> Iterator[Finished]:
                 del left[finished.number]
                 yield finished
         except BrokenProcessPool as why:
-            # The system kills a process where memory runs short: the parts that are left are tried once more, one at a time.
+            # The system kills a process if memory runs short: the remaining parts are tried once more, one at a time.
             if is_last:
                 raise UsageError("a process that reads logs was killed twice; --jobs 1 reads with less memory") from why
             processes = 1
@@ -58,7 +58,7 @@ def _in_pool(task: Task, parts: Sequence[int], processes: int) -> Iterator[Finis
 
 
 def _start(lock: str) -> None:
-    """Make a process of the pool ready: a Ctrl-C is for the one that leads, so that this one ends its part; with that one it ends."""
+    """Prepare a pool process: it leaves Ctrl-C to the leading process so that it can finish its part, and ends when that one does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with, args=(parent_process(),), daemon=True).start()
     if share(lock) is None:
@@ -66,7 +66,7 @@ def _start(lock: str) -> None:
 
 
 def _end_with(leader: BaseProcess | None) -> None:
-    """End when the process that leads has ended, however: a part is written whole or not at all, so that nothing has to be put in order."""
+    """End when the leading process has ended for any reason: a part is written whole or not at all, so no cleanup is needed."""
     if leader is not None:
         leader.join()
         os._exit(1)

@@ -1,4 +1,4 @@
-"""The work on one part: what did not change is kept, the rest is read, and the part is written anew. It runs the same on every engine."""
+"""The work on one part: unchanged families are kept, the rest is read, and the part is rewritten. It is the same on every engine."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from oomdoctor.triage.work import Redact, Worker, record_name
 
 
 class Task(Struct, frozen=True):
-    """What a worker needs to know beside the number of a part."""
+    """Everything a worker needs to know besides the number of a part."""
 
     folder: str
-    """Where the parts lie."""
+    """The folder of the parts."""
     lock: str
-    """The file that the processes of one triage hold."""
+    """The file locked by the processes of one triage."""
     redact: Redact
     tool: str
     rules_version: str
     rules: str | None = None
-    """A folder of rules that are laid over the built-in ones."""
+    """A folder of rules laid over the built-in ones."""
     records: str | None = None
-    """The file of the scheduler's records."""
+    """The file with the scheduler's records."""
     records_version: str = ""
-    """What is equal as long as the records are."""
+    """A value that stays the same as long as the records do."""
     refresh: bool = False
-    """Read everything again, changed or not."""
+    """Whether to read everything again, changed or not."""
 
 
 class _Named(Struct):
-    """Of a row what its records are found by."""
+    """The values in a row by which its records are found."""
 
     job: str
     native: str
@@ -53,19 +53,19 @@ _NAMES = Decoder(_Named)
 
 
 class Finished(Struct, frozen=True):
-    """What the work on a part came to."""
+    """The result of the work on a part."""
 
     number: int
     files: int
     families: int
     read: int
-    """How many families were read, and not kept as they were."""
+    """How many families were read instead of being kept unchanged."""
     problem: str | None = None
     """Why it was not finished after all."""
 
 
 def finish(task: Task, number: int) -> Finished:
-    """Bring a part up to date, in a process that works for one task. Raise UsageError where this process is of another version."""
+    """Bring a part up to date, in a process that works for one task. Raise UsageError if this process has a different version."""
     if task.tool != __version__:
         raise UsageError(f"oomdoctor {__version__} is installed where the work is done, and {task.tool} where it was asked for")
     return _worker(task).finish(number)
@@ -77,7 +77,7 @@ def _worker(task: Task) -> PartWorker:
 
 
 class PartWorker:
-    """Works on parts, one after the other."""
+    """Works on parts, one after another."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -123,7 +123,7 @@ class PartWorker:
         usable: Mapping[str, PartFamily],
         unchanged: list[PartFamily],
     ) -> Iterator[ToRead]:
-        """Yield the families that have to be read; those that did not change are added to `unchanged`."""
+        """Yield the families that have to be read; unchanged ones are added to `unchanged`."""
         for name, written in families.items():
             files = placed_files(written)
             key = family_key(files)
@@ -134,13 +134,13 @@ class PartWorker:
                 yield ToRead(name, key, files)
 
     def _is_told_the_same(self, basis: Basis | None, kept: PartFamily) -> bool:
-        """Return whether the records say of the jobs of a family what they said when it was read."""
+        """Return whether the records say the same about a family's jobs as when it was read."""
         if basis is not None and basis.records == self._task.records_version:
             return True
         return kept.records == self._told(map(_NAMES.decode, kept.rows))
 
     def _told(self, rows: Iterable[_Named | JobRow]) -> str:
-        """Return a hash of what the records say of the jobs of some rows."""
+        """Return a hash of what the records say about the jobs of some rows."""
         if self._records is None:
             return ""
         return self._records.digest([record_name(row.layout, row.job, row.native) for row in rows])

@@ -1,4 +1,4 @@
-"""Parts on the nodes of a running Ray cluster: a task for each, done again where its process or its node dies.
+"""Processes parts on the nodes of a running Ray cluster: one task each, retried if its process or node dies.
 
 Each node has this version of oomdoctor, and sees the store and the logs under the same names: on a shared file system, logs in an
 object store too. What is running and not finished is lost with the driver: a second run goes on from the parts that are whole.
@@ -13,7 +13,7 @@ from oomdoctor.extras import load_extra
 from oomdoctor.triage.engines.part_work import Finished, Task, finish
 
 _RUNNING = "auto"
-"""What Ray calls the cluster that RAY_ADDRESS names, or that runs on this machine."""
+"""Ray's name for the cluster given by RAY_ADDRESS or running on this machine."""
 _TRIES_AGAIN = 5
 
 

@@ -1,4 +1,4 @@
-"""Files are asked of the disk, or of the server that has it, before they are read: the answers come while others are read."""
+"""Requests files from the disk or its server before they are read, so that they arrive while others are being read."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from oomdoctor.triage.elsewhere.stores import is_in_store
 from oomdoctor.triage.log_file import LogFile
 
 _FAMILIES = 64
-"""So many families wait while their files come: enough that a disk which answers in a millisecond is never waited for."""
+"""How many families wait for their files: enough that a disk with a latency of a millisecond never causes a wait."""
 _BYTES = 1 << 20
-"""Of a longer file the system asks for the rest by itself as it is read."""
+"""For longer files, the system itself reads ahead."""
 
 
 def asked_ahead(to_read: Iterable[ToRead]) -> Iterator[ToRead]:
-    """Yield families, each some time after its files were asked for."""
+    """Yield families, each some time after its files were requested."""
     waiting: deque[ToRead] = deque()
     for family in to_read:
         for placed in family.files:
@@ -32,9 +32,9 @@ def asked_ahead(to_read: Iterable[ToRead]) -> Iterator[ToRead]:
 
 
 def _ask(file: LogFile) -> None:
-    if not hasattr(os, "posix_fadvise"):  # not on macOS and Windows
+    if not hasattr(os, "posix_fadvise"):  # not available on macOS and Windows
         return
-    with suppress(OSError, ValueError):  # whoever reads it says why it cannot be read
+    with suppress(OSError, ValueError):  # the reader will report why it cannot be read
         handle = open_descriptor(file.path)
         try:
             os.posix_fadvise(handle, 0, min(file.size, _BYTES), os.POSIX_FADV_WILLNEED)

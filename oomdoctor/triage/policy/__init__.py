@@ -1,1 +1,1 @@
-"""What others act on: whether to start a job again, and which groups are news."""
+"""Results that others act on: whether to restart a job, and which groups are new."""

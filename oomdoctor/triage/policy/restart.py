@@ -1,4 +1,4 @@
-"""What a restart of a job that ran out of memory needs.
+"""What a restart needs after a job ran out of memory.
 
 `stop` and `smaller` are said only where the same thing would happen again: the failure is certain, and the settings alone were refused, or
 its message accounts for the card, and it came while the model was loaded, at the first step, or twice at one step. Where a message
@@ -19,38 +19,38 @@ from oomdoctor.triage.row import Retry
 
 _START_UP = frozenset({"startup", "model-load", "profiling", "kv-cache-allocation", "graph-capture"})
 _OWN_COURSE = _START_UP | {"data-loading", "evaluation", "generation", "inference", "checkpoint-save", "checkpoint-load"}
-"""What these take does not follow from the training steps before them."""
+"""Phases whose memory use does not follow from the training steps before them."""
 _FIRST_STEP = 1
-"""Steps that had passed: the states of the optimizer come with the first update, so the second step is the first full one."""
+"""Completed steps: optimizer states are created with the first update, so the second step is the first with full memory."""
 _LATE = 10
-"""From here on a run had done the same work many times: what failed was larger than what came before it."""
+"""From this step on, a run had done the same work many times: whatever failed was larger than what came before it."""
 _FRAGMENTED = 0.1
-"""The share of a card from which on unused reserved memory is called fragmented (rules/problems/device/fragmentation.yaml)."""
+"""From this share of GPU memory, unused reserved memory counts as fragmented (rules/problems/device/fragmentation.yaml)."""
 _REFUSED = "refused"
-"""What messages set (rules/signatures) by which a program refuses its settings before it takes memory of its own."""
+"""Set by messages (rules/signatures) with which a program rejects its settings before it allocates memory."""
 _BATCH = ("log.per_device_train_batch_size", "log.train_micro_batch_size_per_gpu", "log.micro_batch_size", "log.batch_size")
 
 
 class FailedStart(Struct, frozen=True, kw_only=True):
-    """One start of a job that failed of memory."""
+    """One start of a job that ran out of memory."""
 
     incident: Incident
     figures: Figures
-    """What follows from the message (findings/derived.py)."""
+    """The figures derived from the message (findings/derived.py)."""
     step: int | None = None
-    """Training steps that its log shows before the failure."""
+    """Training steps shown in its log before the failure."""
     has_trained: bool = False
-    """Its log shows more than a first step before the failure, whatever the last counter says: bars begin anew with each epoch."""
+    """Whether its log shows more than a first step before the failure, whatever the last counter says: bars restart with each epoch."""
     settings: Mapping[str, Value] = {}
 
 
 def retry_of(start: FailedStart, others: Sequence[FailedStart] = (), *, recovered: bool = False) -> Retry:
-    """Return what a restart needs; `others` are the other starts of the job that failed, `recovered`: a later one went well."""
+    """Return what a restart needs; `others` are the job's other failed starts, `recovered` means that a later one succeeded."""
     kind = start.incident.kind
     if recovered:
         return "retry"
     if kind in (Kind.HOST_OOM, Kind.SHM_OOM):
-        # Who sent a bare signal is not known: more memory helps nothing against a scheduler or a person.
+        # The sender of a bare signal is not known: more memory does not help against a scheduler or a person.
         return "unknown" if "ended_by" in start.incident.root.fields else "more-memory"
     if kind is not Kind.DEVICE_OOM or start.incident.certainty is not Certainty.CERTAIN:
         return "unknown"
@@ -71,7 +71,7 @@ def retry_of(start: FailedStart, others: Sequence[FailedStart] = (), *, recovere
 
 
 def others_share(start: FailedStart) -> float | None:
-    """Return the part of the card that processes of others hold; None where the message leaves it open."""
+    """Return the share of GPU memory used by other processes; None if the message does not show it."""
     root, figures = start.incident.root, start.figures
     told = figures.get("other_share")
     if isinstance(told, float):
@@ -86,7 +86,7 @@ def others_share(start: FailedStart) -> float | None:
 
 
 def _is_refused_as_set(incident: Incident) -> bool:
-    """Return whether the settings alone decide it: they are refused before the run, or ask for more than the whole card."""
+    """Return whether the settings alone decide it: they are rejected before the run, or request more than the entire GPU memory."""
     requested, total = incident.root.size("requested_bytes"), incident.root.size("total_bytes")
     return incident.root.fields.get(_REFUSED) is not None or (requested is not None and total is not None and requested > total > 0)
 
@@ -102,13 +102,13 @@ def _at_start_up(start: FailedStart) -> bool:
 
 
 def _in_first_step(start: FailedStart) -> bool:
-    """Return whether a counter shows it: a log without one does not tell how far the run had come."""
+    """Return whether a counter shows it: a log without one does not tell how far the run had got."""
     known = start.incident.phase not in _OWN_COURSE and start.step is not None
     return known and (start.step or 0) <= _FIRST_STEP and not start.has_trained
 
 
 def _is_again(start: FailedStart, other: FailedStart) -> bool:
-    """Return whether two starts failed at one step, in one place, asking for the same: a counter alone may be as coarse as its lines."""
+    """Return whether two starts failed at the same step and place, with the same request: a counter alone may be as coarse as its lines."""
     requested = start.incident.root.size("requested_bytes")
     return (
         start.step is not None

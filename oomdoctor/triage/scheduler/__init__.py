@@ -1,1 +1,1 @@
-"""What schedulers say of jobs: their records, read once and found by the id of a job."""
+"""Scheduler records of jobs, read once and looked up by job ID."""

@@ -1,4 +1,4 @@
-"""Where the scheduler's record of a job and its log say different things: named in the row, and neither is made to fit the other."""
+"""Contradictions between a job's scheduler record and its log: they are named in the row, and neither is adjusted to match the other."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from oomdoctor.triage.scheduler.record import JobRecord
 
 _ON_A_CARD = (Kind.DEVICE_OOM.value, Kind.MASKED_DEVICE_OOM.value)
 _BEFORE_THE_END = frozenset({"PENDING", "RUNNING", "SUSPENDED", "Pending", "Running"})
-"""States of Slurm and phases of Kubernetes."""
+"""Slurm states and Kubernetes phases."""
 
 
 def contradictions(row: JobRow, records: Sequence[JobRecord]) -> tuple[Contradiction, ...]:
-    """Return what of a failure in the log the records contradict; nothing where the log shows none."""
+    """Return which facts about a failure in the log the records contradict; nothing if the log shows none."""
     if row.memory_failure != "yes" or row.evidence != "log" or not records:
         return ()
     nodes = {_short(node) for record in records for node in record.nodes}

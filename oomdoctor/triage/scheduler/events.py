@@ -1,4 +1,4 @@
-"""Events of Kubernetes that tell of kills for memory: they name a node, and the pod only by the uid in the kernel's words."""
+"""Kubernetes events that report out-of-memory kills: they name a node, and the pod only by its UID in the kernel's message."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from msgspec.json import Decoder
 from oomdoctor.triage.scheduler.record import seconds
 
 _KILLS = frozenset({"OOMKilling", "OOMKilled", "SystemOOM"})
-"""node-problem-detector, container runtimes, kubelet."""
+"""Reasons used by node-problem-detector, container runtimes and the kubelet."""
 _UID = re.compile(r"pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})")
-"""The pod's uid in the name of its cgroup; systemd writes its dashes as underscores."""
+"""The pod UID in the name of its cgroup; systemd writes its dashes as underscores."""
 
 
 class MemoryKill(Struct, frozen=True, kw_only=True):
-    """A kill for memory: where, when (seconds since 1970), and of which pod where that is known."""
+    """An out-of-memory kill: where, when (seconds since 1970), and in which pod if known."""
 
     node: str | None
     time: int | None
@@ -50,7 +50,7 @@ _DECODER = Decoder(Union[_Event, list[_Event]])
 
 
 def read_kills(text: bytes) -> list[MemoryKill]:
-    """Return the kills in an event, or in a list of events; other kinds are left out. Raise ValueError where the text is no such JSON."""
+    """Return the kills in an event or a list of events; other kinds are ignored. Raise ValueError if the text is not such JSON."""
     try:
         read = _DECODER.decode(text)
     except (DecodeError, ValidationError, RecursionError) as why:

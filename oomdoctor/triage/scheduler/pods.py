@@ -1,4 +1,4 @@
-"""Records of Kubernetes: pods as `kubectl get pods -o json` gives them, one object a line or a list of them."""
+"""Kubernetes records: pods from `kubectl get pods -o json`, as one object per line or as a list."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OWNER_LABELS = (
     "volcano.sh/job-name",
     "batch.kubernetes.io/job-name",
 )
-"""Kubeflow training-operator, JobSet, LeaderWorkerSet, Volcano, Kubernetes Job: the job that a pod is of."""
+"""Labels of Kubeflow training-operator, JobSet, LeaderWorkerSet, Volcano and Kubernetes Job that name the job of a pod."""
 _INDEX_LABELS = ("training.kubeflow.org/replica-index", "batch.kubernetes.io/job-completion-index")
 _ROLE = re.compile(r"-(?:master|chief|launcher)-0$|-worker-(\d{1,6})$|-node-\d{1,6}-(\d{1,6})(?:-[a-z0-9]{5})?$")
 _KILLED = "OOMKilled"
@@ -69,7 +69,7 @@ _DECODER = Decoder(Union[_Pod, list[_Pod]])
 
 
 def read_pods(text: bytes) -> Iterator[JobRecord]:
-    """Yield the pods of an object, or of a list of objects; other kinds are left out. Raise ValueError where the text is no such JSON."""
+    """Yield the pods in an object or a list of objects; other kinds are ignored. Raise ValueError if the text is not such JSON."""
     try:
         read = _DECODER.decode(text)
     except (DecodeError, ValidationError, RecursionError) as why:
@@ -101,7 +101,7 @@ def _record(pod: _Pod) -> JobRecord:
 
 
 def _rank(pod: _Pod, role: re.Match[str] | None) -> int | None:
-    """Return the rank of a pod: a worker's number counts from the master on, an index is the rank."""
+    """Return the rank of a pod: a worker's number is counted after the master, an index is the rank."""
     if role is not None and role[1] is not None:
         return int(role[1]) + 1
     index = next(

@@ -1,4 +1,4 @@
-"""A record of a scheduler: what it says of one job, or of one pod of it."""
+"""A scheduler record about one job, or about one of its pods."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from msgspec import Struct
 
 
 class JobRecord(Struct, frozen=True, kw_only=True):
-    """What the scheduler says. Times are seconds since 1970; what it does not say is None."""
+    """The scheduler's information. Times are seconds since 1970; missing information is None."""
 
     source: str
-    """`sacct`, `pod`, or `event`: a pod whose end an event of its node explains."""
+    """`sacct`, `pod`, or `event`: a pod whose end is explained by an event of its node."""
     job: str
-    """The id that its logs carry: of a pod the namespace and its owner."""
+    """The ID in its logs: for a pod, its namespace and owner."""
     name: str | None = None
     user: str | None = None
     account: str | None = None
     partition: str | None = None
     state: str | None = None
     exit_code: int | None = None
-    """As a shell sees it: 128 and the number of the signal where one ended the job."""
+    """As seen by a shell: 128 plus the signal number if a signal ended the job."""
     submitted: int | None = None
     started: int | None = None
     ended: int | None = None
@@ -28,13 +28,13 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     gpus: int | None = None
     rank: int | None = None
     uid: str | None = None
-    """Of a pod."""
+    """The pod's UID."""
     out_of_memory: bool = False
-    """It says that a process was killed at the limit of the host's memory."""
+    """Whether it says that a process was killed at the host memory limit."""
 
 
 def seconds(text: str | None) -> int | None:
-    """Return a time as seconds since 1970, as UTC where no zone is named; None where it is none."""
+    """Return a time as seconds since 1970, as UTC if it names no zone; None if it is not a time."""
     if text is None or not text[:4].isdigit():
         return None
     try:

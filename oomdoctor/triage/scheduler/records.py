@@ -1,4 +1,4 @@
-"""Records by the id of their job, in a file with an index: a million of them take no memory, and each is read from its source once."""
+"""Records by job ID, in an indexed file: even a million records need no memory, and each is read from its source only once."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from oomdoctor.triage.scheduler.sacct import read_sacct
 from oomdoctor.triage.scheduler.slurm_json import read_slurm_json
 
 _LARGEST_LIST = 256 << 20
-"""A list of pods in one object is held whole; lines are not."""
+"""A list of pods in a single object is held whole; lines are not."""
 _JOBS = re.compile(rb'"jobs"\s*:\s*\[')
 _MOST_KILLS = 100_000
 _SOON = 60
-"""An event and the end of the pod that it is about are so many seconds apart, or less."""
+"""An event and the end of its pod are at most this many seconds apart."""
 
 
 class Records:
-    """What `keep_records` wrote."""
+    """The records written by `keep_records`."""
 
     def __init__(self, path: str) -> None:
         self._base = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
 
     def of(self, job: str) -> tuple[JobRecord, ...]:
-        """Return what is known of a job: one record, or one for each of its pods."""
+        """Return the records of a job: one, or one per pod."""
         rows = self._base.execute("SELECT record FROM records WHERE job = ?", (job,))
         return tuple(decode(row[0], type=JobRecord) for row in rows)
 
     def killed(self) -> Iterator[tuple[JobRecord, ...]]:
-        """Yield what is known of each job that ran out of the host's memory."""
+        """Yield the records of each job that ran out of host memory."""
         jobs = self._base.execute("SELECT DISTINCT job FROM records WHERE killed ORDER BY job")
         yield from (self.of(job) for (job,) in jobs.fetchall())
 
     def digest(self, jobs: Iterable[str]) -> str:
-        """Return a hash of what is known of some jobs; empty where nothing is."""
+        """Return a hash of the records of some jobs; empty if there are none."""
         digest = hashlib.blake2b(digest_size=8)
         told = False
         for job in sorted(set(jobs)):
@@ -56,7 +56,7 @@ class Records:
 
 
 def keep_records(paths: Sequence[str], path: str) -> list[str]:
-    """Write the records in files and folders to `path`, and return what could not be read, a line each."""
+    """Write the records in files and folders to `path`, and return what could not be read, one line each."""
     wrong: list[str] = []
     base = sqlite3.connect(path)
     with base:
@@ -82,7 +82,7 @@ def _columns(record: JobRecord) -> tuple[str, str | None, str | None, int | None
 
 
 def _explain(base: sqlite3.Connection, kill: MemoryKill) -> None:
-    """Say of the pod that an event is about that memory ended it: the one of its uid, or the one that failed on its node just then."""
+    """Record that memory ended the pod of an event: the one with its UID, or the one that failed on its node at that time."""
     if kill.uid is not None:
         rows = base.execute("SELECT rowid, record FROM records WHERE uid = ?", (kill.uid,)).fetchall()
     elif kill.node is not None and kill.time is not None:
@@ -109,7 +109,7 @@ def _files(paths: Sequence[str], wrong: list[str]) -> Iterator[str]:
 
 
 def _read(path: str, wrong: list[str], kills: list[MemoryKill]) -> Iterator[JobRecord]:
-    """Yield the records of a file, whichever form it has; `kills` takes those that its events tell of."""
+    """Yield the records in a file of any format; kills reported by its events are added to `kills`."""
     try:
         with io.TextIOWrapper(open_file(path), encoding="utf-8", errors="replace") as file:
             first = file.readline(_LARGEST_LIST)
@@ -125,7 +125,7 @@ def _read(path: str, wrong: list[str], kills: list[MemoryKill]) -> Iterator[JobR
 
 
 def _of_objects(path: str, wrong: list[str], kills: list[MemoryKill]) -> Iterator[JobRecord]:
-    """Yield the records of a file with an object a line, or with one object over many lines."""
+    """Yield the records in a file with one object per line, or with one object over many lines."""
     with open_file(path) as file:
         first = file.readline(_LARGEST_LIST)
         is_whole = not first.rstrip().endswith((b"}", b"]"))
@@ -140,7 +140,7 @@ def _of_objects(path: str, wrong: list[str], kills: list[MemoryKill]) -> Iterato
 
 
 def _of_object(text: bytes, kills: list[MemoryKill]) -> list[JobRecord] | None:
-    """Return the records in a text; None where it is no such JSON."""
+    """Return the records in a text; None if it is not such JSON."""
     try:
         if not text.strip():
             return []

@@ -1,4 +1,4 @@
-"""Slurm's records: the lines of `sacct --parsable2` (Slurm doc/man/man1/sacct.1)."""
+"""Slurm records: the lines of `sacct --parsable2` (Slurm doc/man/man1/sacct.1)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_NODES = 4096
 
 
 def read_sacct(lines: Iterable[str]) -> Iterator[JobRecord]:
-    """Yield the jobs of a table whose first line names the fields; the lines of their steps are left out."""
+    """Yield the jobs in a table whose first line names the fields; the lines of job steps are ignored."""
     rows = iter(lines)
     names = next(rows, "").rstrip("\n").split("|")
     for row in rows:
@@ -46,24 +46,24 @@ def _record(job: str, told: Mapping[str, str]) -> JobRecord:
 
 
 def _exit_code(text: str) -> int | None:
-    """Return the status of `code:signal`; Slurm writes 0:125 of a job that ran out of memory."""
+    """Return the status in `code:signal`; Slurm writes 0:125 for a job that ran out of memory."""
     code, _, signal = text.partition(":")
     return exit_status(int(code), int(signal) if signal.isdigit() else 0) if code.isdigit() else None
 
 
 def exit_status(code: int, signal: int) -> int:
-    """Return the status as a shell sees it: 128 and the number of the signal where one ended the job."""
+    """Return the status as seen by a shell: 128 plus the signal number if a signal ended the job."""
     return 128 + signal if 0 < signal < _SIGNALS else code or signal
 
 
 def gpus_of(resources: str) -> int | None:
-    """Return how many cards a list of resources holds: `cpu=8,gres/gpu:h100=8`."""
+    """Return the number of GPUs in a list of resources: `cpu=8,gres/gpu:h100=8`."""
     match = _GPUS.search(resources)
     return int(match[1]) if match else None
 
 
 def node_names(listed: str) -> Iterator[str]:
-    """Yield the nodes of a list as Slurm writes it: `gpu[01-03,7],login1`; of a job that had none it writes words."""
+    """Yield the nodes in a Slurm node list: `gpu[01-03,7],login1`; a job without nodes has words there."""
     if listed.strip().lower() in _NO_NODES:
         return
     for part in re.findall(r"[^,\[\]]+(?:\[[^\]]*\])?", listed):

@@ -1,4 +1,4 @@
-"""Slurm's records as JSON: `sacct --json` and `scontrol show jobs --json` (Slurm src/plugins/data_parser).
+"""Slurm records as JSON: `sacct --json` and `scontrol show jobs --json` (Slurm src/plugins/data_parser).
 
 The two differ in the names of a few fields, and releases in whether a number stands alone or beside whether it is set.
 """
@@ -89,7 +89,7 @@ _DECODER = Decoder(_Jobs)
 
 
 def read_slurm_json(text: bytes) -> Iterator[JobRecord]:
-    """Yield the jobs of an object of Slurm's. Raise ValueError where the text is no such JSON."""
+    """Yield the jobs in a Slurm object. Raise ValueError if the text is not such JSON."""
     try:
         read = _DECODER.decode(text)
     except (DecodeError, ValidationError, RecursionError) as why:

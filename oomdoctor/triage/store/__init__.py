@@ -1,1 +1,1 @@
-"""What a triage keeps between runs: the files that it saw and the rows that it made of them, in parts that are whole or not there."""
+"""What a triage keeps between runs: the files it saw and the rows it created from them, in parts that are either complete or absent."""

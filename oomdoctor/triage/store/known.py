@@ -1,4 +1,4 @@
-"""What the last whole triage of a store came to: given again at once where no file and no rule has changed."""
+"""The result of the last complete triage of a store, returned at once if no file and no rule has changed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _NAME = "whole.json"
 
 
 class Known(Struct, frozen=True):
-    """The outcome of a triage, and what it depends on."""
+    """The result of a triage, and what it depends on."""
 
     state: str
-    """A hash over the logs, the rules and the records as they lay (changes.py)."""
+    """A hash of the logs, rules and records at the time (changes.py)."""
     parts: str
-    """A hash over the parts: another one where one of them was damaged, lost or put back since."""
+    """A hash of the parts: it differs if one was damaged, lost or restored since."""
     files: int
     fleet: Fleet
     problems: tuple[str, ...] = ()
@@ -31,21 +31,21 @@ _DECODER = Decoder(Known)
 
 
 def read_known(folder: str) -> Known | None:
-    """Return what the last triage came to; None where it did not come to its end."""
+    """Return the result of the last triage; None if it did not finish."""
     data = read_sealed(os.path.join(folder, _NAME))
     try:
         return None if data is None else _DECODER.decode(data)
-    except DecodeError:  # of another version
+    except DecodeError:  # written by another version
         return None
 
 
 def keep_known(folder: str, known: Known) -> None:
-    """Keep what a triage came to."""
+    """Keep the result of a triage."""
     keep_sealed(os.path.join(folder, _NAME), encode(known))
 
 
 def digest_of_parts(folder: str) -> str:
-    """Return a hash over what stands in the parts of a folder. Raise OSError."""
+    """Return a hash of the contents of the parts in a folder. Raise OSError."""
     digest = hashlib.blake2b(digest_size=16)
     for name in sorted(name for name in os.listdir(folder) if name.endswith(".rows")):
         path = os.path.join(folder, name)
@@ -58,6 +58,6 @@ def digest_of_parts(folder: str) -> str:
 
 
 def forget_known(folder: str) -> None:
-    """Take back what was kept: from here on the rows change."""
+    """Discard what was kept: from here on, the rows change."""
     with suppress(FileNotFoundError):
         os.unlink(os.path.join(folder, _NAME))

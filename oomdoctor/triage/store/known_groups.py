@@ -1,4 +1,4 @@
-"""The groups that earlier runs of a store knew: which of today's are new to it, and which came back after a quiet week.
+"""The groups known from earlier runs of a store: which groups are new, and which came back after a quiet week.
 
 One small file beside the parts. It is written when a run has ended, so that a run that is killed has told nobody and known nothing.
 """
@@ -17,22 +17,22 @@ from oomdoctor.triage.groups import Fleet, Group
 from oomdoctor.triage.store.sealed import keep_sealed, read_sealed
 
 _QUIET = timedelta(days=7)
-"""A group that had no failure for so long, and has one again, came back."""
+"""A group that had no failure for this long and then has one again came back."""
 _FILE = "groups.json"
 GROUPS_LOST = f"{_FILE} is damaged: which groups earlier runs knew is lost, so every group counts as new"
 
 
 class KnownGroup(Struct, frozen=True, kw_only=True):
-    """What the last run knew of a group, and what was new of it then. Days are YYYY-MM-DD."""
+    """What the last run knew of a group, and what was new about it. Days are YYYY-MM-DD."""
 
     first_seen: str | None
     last_seen: str | None
     is_new: bool = False
-    """No run before the last one knew it."""
+    """Whether no run before the last one knew it."""
     came_back: str | None = None
-    """The day on which it came back, where no run before the last one knew of it."""
+    """The day on which it came back, if no run before the last one knew that."""
     news_of: int = 0
-    """The run that was the last to see it first, or to see it come back."""
+    """The last run in which it was new or came back."""
 
 
 class KnownGroups(Struct, frozen=True, kw_only=True):
@@ -40,18 +40,18 @@ class KnownGroups(Struct, frozen=True, kw_only=True):
 
     groups: dict[str, KnownGroup] = {}
     is_first: bool = True
-    """No run came before it: then every group is new."""
+    """Whether no run came before it: then every group is new."""
     run: int = 0
-    """The last run that had news: when it ended, in seconds since 1970, and later than the one before."""
+    """The last run with news: its end in seconds since 1970, always later than the one before."""
 
     @property
     def news(self) -> list[str]:
-        """Return the groups that were new to the last run, or came back."""
+        """Return the groups that were new in the last run, or came back."""
         return [name for name, group in self.groups.items() if group.is_new or group.came_back is not None]
 
 
 def note_groups(store: str, fleet: Fleet) -> KnownGroups:
-    """Hold the groups of a run that has ended against what earlier runs of the store knew, and keep them for the next. Raise OSError."""
+    """Compare the groups of a finished run with those of earlier runs of the store, and keep them for the next. Raise OSError."""
     before = _read(store)
     earlier = {} if before is None else before.groups
     last = 0 if before is None else before.run
@@ -68,7 +68,7 @@ def note_groups(store: str, fleet: Fleet) -> KnownGroups:
 
 
 def known_groups(store: str) -> KnownGroups:
-    """Return what the last run of a store knew; nothing where none has ended."""
+    """Return what the last run of a store knew; nothing if none has finished."""
     return _read(store) or KnownGroups()
 
 
@@ -76,12 +76,12 @@ def _read(store: str) -> KnownGroups | None:
     data = read_sealed(os.path.join(store, _FILE))
     try:
         return None if data is None else decode(data, type=KnownGroups)
-    except DecodeError:  # of another version
+    except DecodeError:  # written by another version
         return None
 
 
 def are_lost(store: str) -> bool:
-    """Return whether a store knew groups that cannot be read any more."""
+    """Return whether a store knew groups that can no longer be read."""
     return os.path.lexists(os.path.join(store, _FILE)) and _read(store) is None
 
 
@@ -99,14 +99,14 @@ def _seen(group: Group, earlier: Mapping[str, KnownGroup], run: int) -> KnownGro
 
 
 def _return_after(last: str, days: list[str]) -> str | None:
-    """Return the newest day after `last` that follows a quiet time."""
+    """Return the newest day after `last` that follows a quiet period."""
     day = [date.fromisoformat(day) for day in days if day >= last]
     back = [after for before, after in zip(day, day[1:]) if after - before > _QUIET]
     return back[-1].isoformat() if back else None
 
 
 def last_run(store: str) -> int | None:
-    """Return when the last run of a store ended, in seconds since 1970; None where none has."""
+    """Return when the last run of a store ended, in seconds since 1970; None if there was none."""
     try:
         return int(os.stat(os.path.join(store, _FILE)).st_mtime)
     except OSError:

@@ -1,4 +1,4 @@
-"""One triage at a time in a store: a lock that the system lets go of when its processes end, however they end."""
+"""Allows only one triage at a time in a store: the system releases the lock when its processes end, however they end."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from oomdoctor.errors import UsageError
 
 try:
     import fcntl
-except ImportError:  # not on Windows, where two at once are not told apart
+except ImportError:  # not on Windows, where two simultaneous triages are not detected
     fcntl = None  # type: ignore[assignment]
 
 _PATIENCE = 3.0
-"""Seconds: so long the last part may take of a triage that was just killed."""
+"""In seconds: how long the last part of a triage that was just killed may take."""
 
 
 @contextmanager
 def alone(path: str) -> Iterator[None]:
-    """Hold the lock in the file `path`. Raise UsageError where another triage, or a process that it left, works there."""
+    """Hold the lock in the file `path`. Raise UsageError if another triage, or a process left by one, is working there."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         until = time.monotonic() + _PATIENCE
@@ -34,7 +34,7 @@ def alone(path: str) -> Iterator[None]:
 
 
 def share(path: str) -> int | None:
-    """Hold the lock together with the triage that this process works for, and return its handle; None where that one has ended."""
+    """Share the lock with the triage that this process works for, and return its handle; None if that triage has ended."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     if _lock(handle, exclusively=False):
         return handle
@@ -43,7 +43,7 @@ def share(path: str) -> int | None:
 
 
 def _take(handle: int) -> bool:
-    """Take the lock where nobody holds it, and then hold it as the processes of the triage can too."""
+    """Take the lock if it is free, then hold it in a way that the triage's processes can share."""
     return _lock(handle, exclusively=True) and _lock(handle, exclusively=False)
 
 

@@ -1,4 +1,4 @@
-"""Several stores -> one: what shards with stores of their own made, or the stores of days, clusters and buckets."""
+"""Merges several stores into one: those of separate shards, or of different days, clusters and buckets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SCANNED = Decoder(_Scanned)
 
 
 def merge_parts(folders: Sequence[str], into: str) -> None:
-    """Write the parts in some folders into one; of a family that stands in several, the rows that were made last.
+    """Merge the parts in some folders into one; for a family in several of them, the most recently created rows are used.
 
     A family is in the part of the same number everywhere, so one number is held at a time.
     """
@@ -36,11 +36,11 @@ def merge_parts(folders: Sequence[str], into: str) -> None:
                     families[name] = family
         if families:
             rules = {"" if part.head is None else part.head.basis.rules for part in kept}
-            # No list has an empty digest: the next run over this store compares each family.
+            # A missing list has an empty digest, so the next run on this store compares every family.
             basis = Basis("", rules.pop() if len(rules) == 1 else "")
             Parts(into).write(number, basis, [families[name] for name in sorted(families)])
 
 
 def _made(family: PartFamily) -> int:
-    """Return when the rows of a family were made, in seconds since 1970."""
+    """Return when a family's rows were created, in seconds since 1970."""
     return max((_SCANNED.decode(row).scanned_at for row in family.rows), default=0)

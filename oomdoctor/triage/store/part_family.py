@@ -1,4 +1,4 @@
-"""A line of a part: a family of files with its rows, as they were written."""
+"""A line of a part: a family of files with its rows, as written."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from oomdoctor.triage.store.quiet_logs import QuietLog
 
 
 class FamilyNames(Struct, frozen=True):
-    """Of a line of a part only what its rows are known by."""
+    """A line of a part, with only the keys that identify its rows."""
 
     names: list[JobNames] = []
 
 
 class PartFamily(Struct, frozen=True, omit_defaults=True):
-    """A line of a part: a family, what tells whether its files changed, and its rows as they were written."""
+    """A line of a part: a family, what shows whether its files changed, and its rows as written."""
 
     family: str
     key: str
     rows: list[Raw]
     names: list[JobNames] = []
-    """What each of the rows is known by."""
+    """The keys that identify each row."""
     records: str = ""
-    """A hash of what the records say of its jobs; empty where they say nothing."""
+    """A hash of what the records say about its jobs; empty if they say nothing."""
     quiet: list[QuietLog] = []
-    """Its larger logs that can be read on from where they end."""
+    """Its larger logs that can be read on from their end."""

@@ -1,4 +1,4 @@
-"""Files and rows in parts: which part a family of files belongs to, what is new in it, and its rows on the disk.
+"""Files and rows in parts: which part a family of files belongs to, what is new in it, and its stored rows.
 
 A part is a file of JSON lines, one for each family: a digest of its files and its rows. It is written under another name and renamed, so
 that a run that is killed leaves whole parts and nothing else. A part whose listing has not changed is not read again. Each line is sealed:
@@ -28,38 +28,38 @@ from oomdoctor.triage.store.taken_cards import MARK, find_taken_cards
 from oomdoctor.triage.window import ALL, TimeWindow
 
 FORMAT = 3
-"""Raised with every change after which rows that are kept would be misread: what families are called, and what stands in a part."""
+"""Incremented with every change that would cause stored rows to be misread: names of families, contents of a part."""
 PARTS = 256
-"""So many parts keep one of ten million files small enough to be held."""
+"""With this many parts, one of ten million files is still small enough to be held."""
 UNLOGGED = PARTS
-"""The number of the part of the jobs of which only records tell (unlogged.py)."""
+"""The number of the part for jobs known only from records (unlogged.py)."""
 ALL_PARTS = (*range(PARTS), UNLOGGED)
 _BUFFERED = 10_000
 """Files held before they are written to the lists of their parts."""
 
 
 class ListedFile(Struct, frozen=True, array_like=True):
-    """A line of the list of a part."""
+    """A line in a part's list."""
 
     family: str
     placed: PlacedFile
 
 
 class _ListLine(Struct, frozen=True, array_like=True):
-    """The same, with its file as it is written: a part is large, and a family at a time is looked at."""
+    """The same, with its file as written: a part is large, and only one family at a time is processed."""
 
     family: str
     placed: Raw
 
 
 class Basis(Struct, frozen=True):
-    """What a part was made of: one of the same basis needs no second look."""
+    """What a part was built from: a part with the same basis does not need to be checked again."""
 
     listing: str
-    """A digest of the list that it was made of."""
+    """A digest of the list it was built from."""
     rules: str
     records: str = ""
-    """Which records were at hand."""
+    """The records that were available."""
     format: int = FORMAT
 
 
@@ -73,32 +73,32 @@ class PartHead(Struct, frozen=True):
 
 
 class StoredPart(Struct, frozen=True):
-    """A part as it lies on the disk."""
+    """A part as stored on disk."""
 
     number: int
     head: PartHead | None
-    """None where it is damaged, or of another form."""
+    """None if it is damaged or has another format."""
     lines: list[bytes]
-    """Its families as they were written, less those that are damaged."""
+    """Its families as written, without damaged ones."""
     is_whole: bool
     has_other_form: bool = False
-    """Of it nothing is read, as it would be misread."""
+    """Whether it has another format; then nothing in it is read, because it would be misread."""
 
     @property
     def families(self) -> dict[str, PartFamily]:
-        """Return its families; what belongs to another part does not count."""
+        """Return its families; those that belong to another part are ignored."""
         told = map(_FAMILIES.decode, self.lines)
         return {family.family: family for family in told if self.number in (UNLOGGED, _number_of(family.family))}
 
 
 class _RowEnd(Struct):
-    """Of a row what tells whether it lies in a window."""
+    """The values in a row that show whether it is in a window."""
 
     ended: int | None = None
 
 
 _FAMILY = b'{"family":'
-"""How the line of a family begins."""
+"""The beginning of a family's line."""
 _LISTED = Decoder(_ListLine)
 _PLACED = Decoder(PlacedFile)
 _HEAD = Decoder(PartHead)
@@ -115,10 +115,10 @@ class Parts:
         self.folder = folder
 
     def write_lists(self, placed: Iterable[Placed], numbers: Iterable[int] = range(PARTS)) -> tuple[int, list[int]]:
-        """Write the list of each part; return how many files there are, and the numbers of the parts that have some."""
+        """Write the list of each part; return the number of files, and the numbers of the parts that have some."""
         os.makedirs(self.folder, exist_ok=True)
         chosen = frozenset(numbers)
-        # Other shards may be at work in this folder: what they left and have is theirs.
+        # Other shards may be working in this folder: what they have left or created is theirs.
         for number, kind in itertools.product(chosen, ("files", "rows.new")):
             with suppress(FileNotFoundError):
                 os.unlink(self._path(number, kind))
@@ -145,19 +145,19 @@ class Parts:
         return written
 
     def drop_list(self, number: int) -> None:
-        """Remove the list of a part that is finished."""
+        """Remove the list of a finished part."""
         with suppress(FileNotFoundError):
             os.unlink(self._path(number, "files"))
 
     def unfinished(self) -> int:
-        """Return how many parts have a list whose work nobody has finished."""
+        """Return how many parts have a list whose work is not finished."""
         try:
             return sum(name.endswith(".files") for name in os.listdir(self.folder))
         except FileNotFoundError:
             return 0
 
     def listed(self, number: int) -> tuple[str, list[bytes]]:
-        """Return a digest of the list of a part, and its lines in a fixed order; a file that is named twice counts once."""
+        """Return the digest of a part's list, and its lines in a fixed order; a file that is named twice counts once."""
         lines = sorted(set((_read(self._path(number, "files")) or b"").splitlines(keepends=True)))
         digest = hashlib.blake2b(digest_size=16)
         for line in lines:
@@ -165,14 +165,14 @@ class Parts:
         return digest.hexdigest(), lines
 
     def families(self, lines: Iterable[bytes]) -> dict[str, list[Raw]]:
-        """Return the files of a list by family, as they are written."""
+        """Return the files of a list by family, as written."""
         out: dict[str, list[Raw]] = {}
         for listed in map(_LISTED.decode, lines):
             out.setdefault(listed.family, []).append(listed.placed)
         return out
 
     def head(self, number: int) -> PartHead | None:
-        """Return the first line of a part; None where there is none that is whole."""
+        """Return the first line of a part; None if there is no intact one."""
         try:
             with open(self._path(number, "rows"), "rb") as file:
                 return _head(file.readline().rstrip(b"\n"), number)
@@ -180,7 +180,7 @@ class Parts:
             return None
 
     def read(self, number: int) -> StoredPart | None:
-        """Return a part; None where there is none."""
+        """Return a part; None if there is none."""
         path = self._path(number, "rows")
         if not os.path.lexists(path):
             return None
@@ -193,30 +193,30 @@ class Parts:
         with open(f"{path}.new", "wb") as file:
             file.writelines(seal(encode(line)) + b"\n" for line in (head, *families))
             if os.path.exists(path):
-                # Only here a power cut could cost rows whose logs are gone.
+                # Only here could a power failure lose rows whose logs are gone.
                 file.flush()
                 os.fsync(file.fileno())
         os.replace(f"{path}.new", path)
 
     def mend(self, number: int) -> None:
-        """Write what is whole of a part anew. No list has an empty digest: the next run compares each family."""
+        """Rewrite the intact entries of a part. A missing list has an empty digest, so the next run compares every family."""
         part = self.read(number)
         self.write(number, Basis("", ""), [] if part is None else sorted(part.families.values(), key=lambda family: family.family))
 
     def digest(self) -> str:
-        """Return what is equal as long as no part was written anew."""
+        """Return a value that stays the same as long as no part is rewritten."""
         with os.scandir(self.folder) as entries:
             parts = ((entry.name, entry.stat(follow_symlinks=False)) for entry in entries if entry.name.endswith(".rows"))
             told = sorted((name, status.st_size, status.st_mtime_ns) for name, status in parts)
         return hashlib.blake2b(repr(told).encode(), digest_size=8).hexdigest()
 
     def rows(self, window: TimeWindow = ALL) -> Iterator[JobRow]:
-        """Yield the rows of all parts, in the order of the parts; of a window those of the jobs that ended in it."""
+        """Yield the rows of all parts, in the order of the parts; with a window, only those of jobs that ended in it."""
         for raw in self.raw_rows(window):
             yield _ROWS.decode(raw)
 
     def raw_rows(self, window: TimeWindow = ALL) -> Iterator[bytes]:
-        """Yield the rows of all parts, one for each job, as they were written but for the group of a node whose cards others hold."""
+        """Yield the rows of all parts, one per job, as written, except for the group of a node whose GPUs are used by others."""
         same = find_same_jobs(self._names(), self._families)
         taken = find_taken_cards(row for row in same.rows(self._families(MARK)) if MARK in row)
         for row in map(taken.grouped, same.rows(self._families())):
@@ -224,12 +224,12 @@ class Parts:
                 yield row
 
     def _names(self) -> Iterator[FamilyNames]:
-        """Yield what the rows of all parts are known by."""
+        """Yield the keys that identify the rows of all parts."""
         for part in self._parts():
             yield from map(_NAMES.decode, part.lines)
 
     def _families(self, mark: bytes = b"") -> Iterator[PartFamily]:
-        """Yield the families as they were written, those that hold a mark."""
+        """Yield the families that contain a mark, as written."""
         for part in self._parts():
             yield from replace(part, lines=[line for line in part.lines if mark in line]).families.values()
 
@@ -241,17 +241,17 @@ class Parts:
 
 
 def ended_of(row: bytes) -> int | None:
-    """Return when the job of a row that was written ended; None where nobody knows."""
+    """Return when the job of a stored row ended; None if unknown."""
     return _ENDED.decode(row).ended
 
 
 def placed_files(written: Iterable[Raw]) -> list[PlacedFile]:
-    """Return the files of a family out of a list."""
+    """Return the files of a family in a list."""
     return [_PLACED.decode(file) for file in written]
 
 
 def family_key(files: Iterable[PlacedFile]) -> str:
-    """Return what is equal as long as no file of a family changed."""
+    """Return a value that stays the same as long as no file of a family changes."""
     return inputs_key(placed.file for placed in files)
 
 
@@ -261,10 +261,10 @@ def _number_of(family: str) -> int:
 
 
 def _stored(number: int, written: Sequence[bytes]) -> StoredPart:
-    """Return a part out of its lines, of which the last is empty."""
+    """Return a part from its lines, the last of which is empty."""
     *lines, end = written
     head = _head(lines[0], number) if lines else None
-    is_unsealed = bool(lines) and lines[0].startswith(b"{")  # the first form
+    is_unsealed = bool(lines) and lines[0].startswith(b"{")  # the first format
     if is_unsealed or (head is not None and head.basis.format != FORMAT):
         return StoredPart(number, None, [], is_whole=False, has_other_form=True)
     families = [line for line in map(unseal, lines) if line is not None and line.startswith(_FAMILY)]
@@ -282,7 +282,7 @@ def _head(line: bytes, number: int) -> PartHead | None:
 
 
 def _read(path: str) -> bytes | None:
-    if not os.path.isfile(path):  # a pipe would be waited for
+    if not os.path.isfile(path):  # a pipe would block
         return None
     try:
         with open(path, "rb") as file:

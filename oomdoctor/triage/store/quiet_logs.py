@@ -1,4 +1,4 @@
-"""Logs in which nothing failed so far: what tells that one has only grown since, so that it is read on from there.
+"""Logs without a failure so far, and what shows that such a log has only grown, so that it can be read on from there.
 
 Of them no more is known than that, and no more is needed: a reader that meets a failure in what is new reads the whole log.
 """
@@ -15,9 +15,9 @@ from oomdoctor.triage.elsewhere.downloads import where
 from oomdoctor.triage.log_file import LogFile
 
 LEAST = 256 << 10
-"""A smaller log is read again as quickly."""
+"""A smaller log can be read again just as quickly."""
 _EDGE = 4 << 10
-"""So much of the beginning and of the end of what was read is held against what lies there now."""
+"""How much of the beginning and end of the text read before is compared with the current text."""
 _BLOCK = 256 << 10
 
 
@@ -27,18 +27,18 @@ class QuietLog(Struct, frozen=True, array_like=True):
     path: str
     size: int
     mark: str
-    """A hash of its first and last bytes: another one where it was cut or written anew."""
+    """A hash of its first and last bytes: it differs if the log was truncated or rewritten."""
 
 
 class QuietLogs:
-    """Which logs of a family were quiet when they were read last, and which are now."""
+    """Which logs of a family were quiet when last read, and which are now."""
 
     def __init__(self, known: Iterable[QuietLog] = ()) -> None:
         self._known = {log.path: log for log in known}
         self.now: list[QuietLog] = []
 
     def read_until(self, file: LogFile) -> int | None:
-        """Return up to where a log was read and was quiet; None where it was not, or is no longer what it was."""
+        """Return the offset up to which a log was read and quiet; None if it was not, or has changed since."""
         known = self._known.get(file.path)
         if known is None or known.size > file.size or known.mark != _mark(file.path, known.size):
             return None
@@ -50,14 +50,14 @@ class QuietLogs:
         return file.size >= LEAST
 
     def note(self, file: LogFile) -> None:
-        """Keep that a log was quiet."""
+        """Record that a log was quiet."""
         mark = _mark(file.path, file.size) if self.takes(file) else None
         if mark is not None:
             self.now.append(QuietLog(file.path, file.size, mark))
 
 
 def blocks_from(file: LogFile, start: int, overlap: int) -> Iterator[bytes]:
-    """Yield what stands in a log from an offset on; blocks begin with the last bytes of the one before. Raise OSError."""
+    """Yield the contents of a log from an offset; each block begins with the last bytes of the one before. Raise OSError."""
     with open_file(where(file.path)) as log:
         log.seek(start)
         block = b""

@@ -1,4 +1,4 @@
-"""Rows of one job that was met in several places -> one row: copies, moved logs, exports beside the logs, records beside both."""
+"""Merges the rows of one job that was found in several places: copies, moved logs, exports alongside logs, records alongside both."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from oomdoctor.triage.store.identity import JobNames
 from oomdoctor.triage.store.part_family import FamilyNames, PartFamily
 
 _SEEN = 1 << 24
-"""Names are counted in so many places: few that stand alone share one with another, and the memory is the same for any number of rows."""
+"""The number of slots in which names are counted: few unique names share a slot, and memory is the same for any number of rows."""
 _CERTAIN = {"yes": 3, "possible": 2, "no": 1, "unread": 0}
 _DATED = {"record": 2, "log": 1, "file": 0}
 _NAMED = ("slurm", "kubernetes-pod")
-"""Layouts whose rows carry the scheduler's name of the job."""
+"""Layouts whose rows have the scheduler's name for the job."""
 _ROWS = Decoder(JobRow)
 
 _Place = tuple[str, int]
-"""A family, and a row of it."""
+"""A family, and a row in it."""
 
 
 class SameJobs(Struct, frozen=True):
-    """What stands for the rows of jobs that were met in several places."""
+    """The replacements for rows of jobs that were found in several places."""
 
     instead: Mapping[_Place, bytes | None]
-    """A row of all, in the place of the first of them; None in the places of the others."""
+    """The merged row, at the place of the first; None at the places of the others."""
 
     def rows(self, families: Iterable[PartFamily]) -> Iterator[bytes]:
-        """Yield the rows of families, one for each job."""
+        """Yield the rows of families, one per job."""
         for family in families:
             for number, written in enumerate(family.rows):
                 row = self.instead.get((family.family, number), written) if self.instead else written
@@ -40,7 +40,7 @@ class SameJobs(Struct, frozen=True):
 
 
 def find_same_jobs(names: Iterable[FamilyNames], read: Callable[[], Iterable[PartFamily]]) -> SameJobs:
-    """Return which rows are one job, after the names of all; `read` gives the families, as often as it is called."""
+    """Return which rows are the same job according to their names; `read` returns the families each time it is called."""
     shared, referred = _shared(names)
     if not shared and not referred:
         return SameJobs({})
@@ -52,7 +52,7 @@ def find_same_jobs(names: Iterable[FamilyNames], read: Callable[[], Iterable[Par
 
 
 def _instead(together: Mapping[_Place, int], read: Callable[[], Iterable[PartFamily]]) -> Iterator[tuple[_Place, bytes | None]]:
-    """Yield what stands in the places of rows that are one job; `together` gives the number of that job."""
+    """Yield the replacements for rows that are one job; `together` gives that job's number."""
     rows_of: dict[int, list[tuple[_Place, JobRow]]] = {}
     for family in read() if together else ():
         for number, row in enumerate(family.rows):
@@ -66,7 +66,7 @@ def _instead(together: Mapping[_Place, int], read: Callable[[], Iterable[PartFam
 
 
 def _shared(families: Iterable[FamilyNames]) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the names that several rows may have as theirs, and those by which rows refer to others."""
+    """Return the names that several rows may have as their own, and those by which rows refer to others."""
     met = bytearray(_SEEN)
     shared: set[int] = set()
     referred: set[int] = set()
@@ -82,7 +82,7 @@ def _shared(families: Iterable[FamilyNames]) -> tuple[frozenset[int], frozenset[
 
 
 class _Views:
-    """The rows that may be views of one job, joined by the names that they share."""
+    """Rows that may be views of one job, joined by the names they share."""
 
     def __init__(self) -> None:
         self._joined: dict[_Place, _Place] = {}
@@ -91,7 +91,7 @@ class _Views:
         self._referring: list[tuple[_Place, tuple[int, ...]]] = []
 
     def add(self, place: _Place, names: JobNames, shared: frozenset[int], referred: frozenset[int]) -> None:
-        """Take a row, with the names that several have and those that are referred to."""
+        """Add a row, with its names that occur several times and those it refers to."""
         for name in names.same:
             if name % _SEEN in shared:
                 self._join(place, self._first.setdefault(name, place))
@@ -102,7 +102,7 @@ class _Views:
             self._referring.append((place, names.of))
 
     def together(self) -> dict[_Place, int]:
-        """Return the rows that are one job with others, each with a number of that job."""
+        """Return the rows that are one job with others, each with that job's number."""
         for place, names in self._referring:
             for name in names:
                 owners = {self._root(owner) for owner in self._owners.get(name, ())}
@@ -132,7 +132,7 @@ class _Views:
 
 
 def _merged(rows: list[JobRow]) -> JobRow:
-    """Return the row that says most of a job, with what only the others know."""
+    """Return the most informative row about a job, with what only the others know."""
     rows = sorted(rows, key=_weight, reverse=True)
     best = rows[0]
     dated = max(rows, key=_datedness)
@@ -151,12 +151,12 @@ def _merged(rows: list[JobRow]) -> JobRow:
 
 
 def _weight(row: JobRow) -> tuple[bool, int, bool, bool, int]:
-    """Return how much a row says: what comes from a log before what a record tells, the verdict, the name, and how new it is."""
+    """Return how informative a row is: logs rank above records, then the verdict, the name, and how new it is."""
     return bool(row.files), _CERTAIN[row.memory_failure], row.evidence == "log", row.layout.startswith(_NAMED), row.scanned_at
 
 
 def _datedness(row: JobRow) -> tuple[int, int]:
-    """Return how well a row tells when the job ended: of files alone the oldest does, since each copy is newer than what it copies."""
+    """Return how well a row dates the job's end: with file times alone, the oldest is best, since a copy is newer than its original."""
     source = _DATED.get(row.day_source or "", -1)
     ended = row.ended or 0
     return source, ended if source else -ended

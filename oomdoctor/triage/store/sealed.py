@@ -1,4 +1,4 @@
-"""Lines that carry a checksum, so that what a disk, a copy or a hand has changed is told from what was written."""
+"""Lines with a checksum, so that data changed by a disk, a copy or a person is detected."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import os
 import zlib
 
 _WIDTH = 9
-"""Eight digits and a blank."""
+"""Eight digits and a space."""
 
 
 def seal(data: bytes) -> bytes:
-    """Return data with its checksum before it."""
+    """Return data with its checksum in front."""
     return b"%08x %b" % (zlib.crc32(data), data)
 
 
 def unseal(line: bytes) -> bytes | None:
-    """Return the data of a sealed line; None where it is not what was written."""
+    """Return the data of a sealed line; None if it is not what was written."""
     data = line[_WIDTH:]
     return data if line[:_WIDTH] == b"%08x " % zlib.crc32(data) else None
 
@@ -30,7 +30,7 @@ def keep_sealed(path: str, data: bytes) -> None:
 
 
 def read_sealed(path: str) -> bytes | None:
-    """Return what was kept in a file, by the first versions without a seal; None where there is none, or it was damaged."""
+    """Return the data kept in a file, without a seal in the first versions; None if there is none, or it was damaged."""
     try:
         with open(path, "rb") as file:
             line = file.read()

@@ -1,4 +1,4 @@
-"""Questions in SQL over rows: a table `jobs`, which a query reads and nothing else. DuckDB answers where it is installed, else SQLite.
+"""SQL queries over rows: a query can read the table `jobs` and nothing else. DuckDB is used if installed, otherwise SQLite.
 
 A query may come from somebody else, so what is open to it is closed first: other files, the network, extensions, settings, and
 everything but one statement that selects.
@@ -27,23 +27,23 @@ _CLOSED = {
     "python_enable_replacements": False,
     "temp_directory": "",
 }
-"""Settings of DuckDB: nothing is fetched, no variable of Python is a table, nothing is written beside memory."""
+"""DuckDB settings: nothing is fetched, no Python variable becomes a table, nothing is written outside memory."""
 
 
 _ONE_SELECT = "a query is one SELECT, and reads nothing but the table `jobs`"
 
 
 class Answer(Struct, frozen=True):
-    """What a query gave."""
+    """The result of a query."""
 
     columns: tuple[str, ...]
     rows: list[tuple[Any, ...]]
     problems: tuple[str, ...] = ()
-    """What is missing in the rows that were asked, a line each."""
+    """What is missing in the queried rows, one line each."""
 
 
 def has_duckdb() -> bool:
-    """Return whether DuckDB and what writes Parquet are installed."""
+    """Return whether DuckDB and a package that writes Parquet are installed."""
     return find_spec("duckdb") is not None and find_spec("pyarrow") is not None
 
 
@@ -68,7 +68,7 @@ def answer_query(sql: str, path: str, seconds: float) -> Answer:
 
 @contextmanager
 def _stopped_after(seconds: float, stop: Callable[[], object]) -> Iterator[None]:
-    """Stop what runs inside where it takes longer than `seconds`. Raise UsageError where it did."""
+    """Stop whatever runs inside if it takes longer than `seconds`. Raise UsageError if it did."""
     is_late = Event()
 
     def end() -> None:
@@ -112,7 +112,7 @@ def _by_duckdb(sql: str, path: str, form: str, seconds: float) -> Answer:
 
 
 def _types() -> str:
-    """Return the types of the columns of JSON lines, as DuckDB writes them."""
+    """Return the column types of JSON lines as written by DuckDB."""
     kinds = {int: "BIGINT", bool: "BOOLEAN", tuple: "VARCHAR[]", dict: "JSON"}
     columns = []
     for name, hint in get_type_hints(JobRow).items():
@@ -133,7 +133,7 @@ def _by_sqlite(sql: str, connect: Callable[[], sqlite3.Connection], seconds: flo
             answer = Answer(tuple(column[0] for column in result.description), result.fetchall())
         base.close()
     except (sqlite3.Error, sqlite3.Warning) as why:
-        is_refused = "not authorized" in str(why)  # SQLite's words for what it was told to deny
+        is_refused = "not authorized" in str(why)  # SQLite's message for an operation it was told to deny
         raise UsageError(_ONE_SELECT if is_refused else f"the query failed: {_first_line(why)}") from why
     return answer
 

@@ -1,4 +1,4 @@
-"""Nodes whose cards other processes hold: what several campaigns met there is one group, whoever met it.
+"""Nodes whose GPUs are used by other processes: the failures of several campaigns there form one group.
 
 A log names its node or not: a failure that is the same as those of one such node, and of no other, is counted with them.
 
@@ -19,32 +19,32 @@ from oomdoctor.triage.fingerprint import group_of_a_card, group_of_node
 from oomdoctor.triage.row import JobRow
 
 MARK = b'"others_hold_card":true'
-"""What only the rows hold that count here."""
+"""Contained only in the rows that count here."""
 _LEAST_ON_A_NODE = 2
-"""So many campaigns that met it on one node make it the node's ill."""
+"""With at least this many campaigns affected on one node, the cause is the node."""
 _LEAST_UNPLACED = 3
-"""So many campaigns with the same failure make it no campaign's own ill, where the logs do not name the node."""
+"""With at least this many campaigns with the same failure, the cause is none of them, if the logs do not name the node."""
 _MOST = 0.5
-"""A campaign that met the same on other nodes more often takes its ill along."""
+"""A campaign that has had the same failure more often on other nodes brings its own cause along."""
 _ROWS = Decoder(JobRow)
 
 
 class _Failure(NamedTuple):
-    """What is equal of failures that are counted together."""
+    """The values that are equal in failures counted together."""
 
     fingerprint: str
     campaign: str
     node: str | None
-    """Where it is known."""
+    """The node, if known."""
 
 
 class TakenCards(Struct, frozen=True):
-    """The groups of failures on cards that others hold, whoever met them."""
+    """The groups of failures on GPUs used by others, across campaigns."""
 
     groups: Mapping[_Failure, str]
 
     def grouped(self, row: bytes) -> bytes:
-        """Return a row with the group of the card that it met, where others met it too: another node is then what a restart needs."""
+        """Return a row with the group of the GPU on which it failed, if others failed there too: a restart then needs another node."""
         if MARK not in row:
             return row
         read = _ROWS.decode(row)
@@ -53,7 +53,7 @@ class TakenCards(Struct, frozen=True):
 
 
 def find_taken_cards(rows: Iterable[bytes]) -> TakenCards:
-    """Return on which nodes others hold the cards, after the rows that hold MARK."""
+    """Find the nodes whose GPUs are used by others, from the rows that contain MARK."""
     counts = Counter(map(_failure, map(_ROWS.decode, rows)))
     usual = _usual_nodes(counts)
     campaigns = Counter(usual.values())
@@ -73,7 +73,7 @@ def find_taken_cards(rows: Iterable[bytes]) -> TakenCards:
 
 
 def _usual_nodes(counts: Mapping[_Failure, int]) -> dict[str, str | None]:
-    """Return where each campaign met it, None where no log tells; one that met it here and there takes its ill along, and is left out."""
+    """Return the node on which each campaign usually failed, None if no log names one; campaigns that failed on various nodes are left out."""
     met: dict[str, Counter[str]] = {}
     for failure, count in counts.items():
         nodes = met.setdefault(failure.campaign, Counter())
@@ -88,7 +88,7 @@ def _usual_nodes(counts: Mapping[_Failure, int]) -> dict[str, str | None]:
 
 
 def _of_one_card(fingerprint: str, same: Mapping[_Failure, int], groups: Mapping[_Failure, str]) -> dict[_Failure, str]:
-    """Return the group of those of equal failures that have none yet and may be of one card, as at most one node is known of them.
+    """Return the group for equal failures without one that may be on the same GPU because at most one node is known for them.
 
     That is the group of the node where its card is taken, and the failure's own where that is not known and the campaigns are many. A
     campaign that has most of them takes its ill along.

@@ -1,4 +1,4 @@
-"""Up to which run somebody was told what is new: what could not be sent is sent the next time, and what was sent is not sent again."""
+"""The last run whose news was sent to an address: news that could not be sent is sent the next time, and nothing is sent twice."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _FILE = "told.json"
 
 
 def told_until(store: str, known: KnownGroups, address: str) -> int:
-    """Return up to which run an address was told what is new; at first contact all but the last.
+    """Return the last run whose news was sent to an address; at first contact, all runs but the last count as sent.
 
     That is kept, so that what cannot be sent now and what is new until the next time are due then. Raise OSError.
     """
     told = _read(store)
     until = told.get(_name(address))
-    if until is None or until > known.run:  # the second where groups.json was lost
+    if until is None or until > known.run:  # the second case if groups.json was lost
         until = known.run - bool(known.news)
         _keep(store, {**told, _name(address): until})
     return until
 
 
 def note_told(store: str, known: KnownGroups, address: str) -> None:
-    """Keep that an address was told all that is new. Raise OSError."""
+    """Record that an address was sent all news. Raise OSError."""
     _keep(store, {**_read(store), _name(address): known.run})
 
 
@@ -45,5 +45,5 @@ def _keep(store: str, told: dict[str, int]) -> None:
 
 
 def _name(address: str) -> str:
-    """Return what stands for an address, whose path can be a secret."""
+    """Return a stand-in for an address, whose path may be a secret."""
     return hashlib.blake2b(address.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()

@@ -1,4 +1,4 @@
-"""Jobs that ran out of memory as the scheduler says: a row of each, kept in a part of its own.
+"""Jobs that ran out of memory according to the scheduler: one row each, kept in a separate part.
 
 Where a log of the job is at hand, its row takes the place of this one when rows are read (same_jobs.py): a log that is found later, by
 another shard or in another store, needs nothing done here.
@@ -19,7 +19,7 @@ from oomdoctor.triage.work import row_of_record
 
 
 def keep_unlogged(parts: Parts, records: Records, *, tool: str, rules: str) -> None:
-    """Write the rows of what some records tell beside those that are kept of earlier ones."""
+    """Write the rows for some records, along with those kept from earlier records."""
     kept = parts.read(UNLOGGED)
     families = {} if kept is None else dict(kept.families)
     for family in _families(records, tool, rules):
