@@ -126,7 +126,7 @@ class _Views:
         root = place
         while (above := self._joined.get(root, root)) != root:
             root = above
-        while place != root:  # the next time it is one step
+        while place != root:  # one step the next time
             self._joined[place], place = root, self._joined[place]
         return root
 

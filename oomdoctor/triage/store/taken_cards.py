@@ -73,7 +73,7 @@ def find_taken_cards(rows: Iterable[bytes]) -> TakenCards:
 
 
 def _usual_nodes(counts: Mapping[_Failure, int]) -> dict[str, str | None]:
-    """Return the node on which each campaign usually failed, None if no log names one; campaigns that failed on various nodes are left out."""
+    """Return the node on which each campaign usually failed, None if no log names one; campaigns without a usual node are left out."""
     met: dict[str, Counter[str]] = {}
     for failure, count in counts.items():
         nodes = met.setdefault(failure.campaign, Counter())
@@ -90,8 +90,8 @@ def _usual_nodes(counts: Mapping[_Failure, int]) -> dict[str, str | None]:
 def _of_one_card(fingerprint: str, same: Mapping[_Failure, int], groups: Mapping[_Failure, str]) -> dict[_Failure, str]:
     """Return the group for equal failures without one that may be on the same GPU because at most one node is known for them.
 
-    That is the group of the node where its card is taken, and the failure's own where that is not known and the campaigns are many. A
-    campaign that has most of them takes its ill along.
+    That is the group of the node whose GPU is in use, or the failure's own if the node is not known and there are many campaigns. A
+    campaign with most of the failures brings its own cause along.
     """
     in_all = sum(same.values())
     left = [failure for failure, count in same.items() if failure not in groups and count <= _MOST * in_all]
