@@ -49,9 +49,9 @@ def section(cases: Sequence[Case], *, constants: bool = False) -> Iterator[str]:
     yield "\n### By source\n"
     yield from _table(cases, lambda row: f"{row['source_group']}, {row['task']}", "source")
     yield f"\n### The {WORST} worst rows\n"
-    yield "| source | model | method | cards | batch | length | estimated GiB | measured GiB |\n|---|---|---|---|---|---|---|---|"
+    yield "| source | model | method | GPUs | batch | length | estimated GiB | measured GiB |\n|---|---|---|---|---|---|---|---|"
     yield from _worst(cases)
-    yield "\n### By the way that they are asked\n"
+    yield "\n### By input method\n"
     yield from _doors(cases)
     yield "\n### Whether a run fits\n"
     yield from verdicts.section(cases)
@@ -70,7 +70,7 @@ def _worst(cases: Sequence[Case]) -> Iterator[str]:
 
 
 def _group(row: Row) -> str:
-    return "inference" if row["task"] == "infer" else "training, one card" if row["gpus"] == "1" else "training, several cards"
+    return "inference" if row["task"] == "infer" else "training, one GPU" if row["gpus"] == "1" else "training, several GPUs"
 
 
 def _table(cases: Sequence[Case], key: Callable[[Row], str], title: str) -> Iterator[str]:
@@ -86,12 +86,12 @@ def _doors(cases: Sequence[Case]) -> Iterator[str]:
 
     Lines of JSON say all that the table says.
     """
-    yield "| asked by | cards | rows | median error | 90 % below | covered | under | width |\n|---|---|---|---|---|---|---|---|"
+    yield "| input | GPUs | rows | median error | 90 % below | covered | under | width |\n|---|---|---|---|---|---|---|---|"
     ways = (
-        ("options, the least", asked.by_options),
-        ("options, all of the row", partial(asked.by_options, all_of_it=True)),
-        ("a config, the least", asked.by_config),
-        ("a config, all of the row", partial(asked.by_config, all_of_it=True)),
+        ("options, minimal", asked.by_options),
+        ("options, complete", partial(asked.by_options, all_of_it=True)),
+        ("a config, minimal", asked.by_config),
+        ("a config, complete", partial(asked.by_config, all_of_it=True)),
     )
     for title, ask in ways:
         found = [(row, answer, setup, why) for row, setup, why in cases if (answer := ask(row)) is not None]
@@ -102,7 +102,7 @@ def _doors(cases: Sequence[Case]) -> Iterator[str]:
             if of:
                 yield f"| {title} | {cards} |" + _shares([(answer, measured(row)) for row, answer, *_ in of])
                 said = [(_gib(estimate(setup, why)), measured(row)) for row, _, setup, why in of]
-                yield f"| the same rows in JSON | {cards} |" + _shares(said)
+                yield f"| the same rows as JSON | {cards} |" + _shares(said)
 
 
 def _gib(made: Estimate) -> asked.Range:

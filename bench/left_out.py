@@ -29,14 +29,14 @@ class Chosen(Struct, frozen=True):
 
 
 CONSTANTS = (
-    Chosen("kept by the allocator, even lengths", allocator, "_EVEN", lambda value: (0.0, value, 0.30), 0.10, (0.0, 0.05, 0.20, 0.30)),
-    Chosen("kept by the allocator, uneven lengths", allocator, "_UNEVEN", lambda value: (0.10, value, 2.80), 1.50, (0.5, 1.0, 2.0)),
+    Chosen("kept by the allocator, equal lengths", allocator, "_EVEN", lambda value: (0.0, value, 0.30), 0.10, (0.0, 0.05, 0.20, 0.30)),
+    Chosen("kept by the allocator, varying lengths", allocator, "_UNEVEN", lambda value: (0.10, value, 2.80), 1.50, (0.5, 1.0, 2.0)),
     Chosen("kept by the allocator, counter unknown", allocator, "_UNSAID", lambda value: (0.0, value, 0.80), 0.10, (0.0, 0.20, 0.40)),
     Chosen("cache that grows by concatenation", allocator, "_GROWING", lambda value: (0.0, value, 1.30), 1.00, (0.0, 0.5, 1.3)),
     Chosen("CUDA context, MiB", allocator, "_CONTEXT", lambda value: int(value) << 20, 700, (300, 500, 900)),
-    Chosen("kernels of training, MiB", allocator, "_KERNELS", lambda value: int(value) << 20, 600, (0, 300, 900)),
+    Chosen("training kernels, MiB", allocator, "_KERNELS", lambda value: int(value) << 20, 600, (0, 300, 900)),
     Chosen("NCCL, MiB", allocator, "_NCCL", lambda value: int(value) << 20, 1000, (0, 500, 1500)),
-    Chosen("tokens of an answer", inference, "_GENERATED", int, 2048, (512, 1024, 4096)),
+    Chosen("output tokens", inference, "_GENERATED", int, 2048, (512, 1024, 4096)),
 )
 """What moves the expected figure."""
 

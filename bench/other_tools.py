@@ -67,7 +67,7 @@ class Score(NamedTuple):
     """Healthy runs, and other failures, that it calls a failure of memory."""
     others: int
     kinds: int
-    """Failures of which it also names the right memory."""
+    """Failures for which it also names the correct memory."""
     known_kinds: int
 
 
@@ -148,15 +148,15 @@ def by_command(words: Sequence[str], folder: Path) -> Told:
 TOOLS: dict[str, Tool] = {"oomdoctor": by_oomdoctor, "grep": by_grep, "accelerate": by_accelerate}
 _ABOUT = {
     "grep": r"`grep -rqiE 'out of memory\|\boom\b\|OutOfMemory\|oom-kill'`",
-    "accelerate": "`should_reduce_batch_size` of accelerate, asked of each line",
+    "accelerate": "`should_reduce_batch_size` of accelerate, applied to each line",
 }
 
 
 def table(scores: dict[str, Score]) -> list[str]:
     """Return the table as Markdown."""
-    lines = ["| tool | decided rightly | failures missed | others accused | names the right memory |", "|---|---|---|---|---|"]
+    lines = ["| tool | correct verdicts | failures missed | false alarms | correct memory |", "|---|---|---|---|---|"]
     for name, each in scores.items():
-        kinds = f"{each.kinds} of {each.known_kinds}" if each.kinds else "says none"
+        kinds = f"{each.kinds} of {each.known_kinds}" if each.kinds else "not stated"
         lines.append(
             f"| {_ABOUT.get(name, name)} | {each.right} of {each.asked} ({each.right / each.asked:.2f}) "
             f"| {each.missed} of {each.failures} | {each.accused} of {each.others} | {kinds} |"

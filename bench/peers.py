@@ -48,10 +48,10 @@ for line in sys.stdin:
 """
 """What `accelerate estimate-memory` counts, without asking the hub for the model: parameters, of which it takes bytes of a type."""
 CANNOT = {
-    "oomdoctor": "how fast it runs on a card that nobody measured",
-    "fitcheck": "several cards, ZeRO and FSDP, what a server takes beside weights and cache, pictures, a range",
-    "accelerate": "adapters, activations, the cache, a range: it counts weights, and four times as much for Adam",
-    "llmfit": "training, several cards, what one step takes, a range",
+    "oomdoctor": "speed on a GPU that nobody has measured",
+    "fitcheck": "multiple GPUs, ZeRO and FSDP, server memory other than weights and cache, images, a range",
+    "accelerate": "adapters, activations, the cache, a range: it counts weights, and four times that for Adam",
+    "llmfit": "training, multiple GPUs, memory of a single step, a range",
 }
 
 
@@ -180,14 +180,14 @@ def main() -> None:
     python = parser.parse_args().python
     groups: list[tuple[str, list[Row], dict[str, Tool]]] = [
         ("QLoRA on a T4", training_rows(), {"fitcheck": by_fitcheck}),
-        ("Answering in 16 bit on one card", answering_rows(), {"accelerate": by_accelerate, "llmfit": by_llmfit}),
+        ("16-bit inference on one GPU", answering_rows(), {"accelerate": by_accelerate, "llmfit": by_llmfit}),
     ]
     lines: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         for title, rows, tools in groups:
             for row in rows:
                 _snapshot(row["model"], Path(folder))
-            lines += [f"| {title} | answered | median | ninetieth percentile | cannot say |", "|---|---|---|---|---|"]
+            lines += [f"| {title} | answered | median error | 90th percentile | not covered |", "|---|---|---|---|---|"]
             lines.append(line("oomdoctor", rows, by_oomdoctor(rows)))
             lines += [line(name, rows, tool(rows, python, Path(folder)) if python else {}) for name, tool in tools.items()]
             lines.append("")

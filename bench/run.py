@@ -195,7 +195,7 @@ def cases(inputs: Inputs, python: str, literals: str) -> dict[str, Callable[[], 
             "oneline": inputs.log(inputs.large, "oneline"),
             **{name: inputs.of_shape(name) for name in ("nul", "crlf", "ansi", "binary")},
         }
-        names = {"oneline": f"{inputs.large} in one line", "nul": "holes of NUL", "crlf": "CR LF", "ansi": "colours", "binary": "random"}
+        names = {"oneline": f"{inputs.large} in one line", "nul": "holes of NUL", "crlf": "CR LF", "ansi": "colors", "binary": "random"}
         out = [
             Case("P6", f"{names[shape]} / `rg -j1`", 0.60, ours(log), rg(log), verdict="no" if shape == "binary" else "yes")
             for shape, log in shapes.items()

@@ -52,14 +52,14 @@ def _held(row: Row, made: Setup, card: Card) -> Held:
 
 def section(cases: Sequence[Case]) -> Iterator[str]:
     """Return the part of the document."""
-    yield "| said | own card: took less | own card: took more | all sizes: took less | all sizes: took more |\n|---|---:|---:|---:|---:|"
+    yield "| verdict | own GPU: used less | own GPU: used more | all sizes: used less | all sizes: used more |\n|---|---:|---:|---:|---:|"
     named, every = on_own_cards(cases), on_all_sizes(cases)
     numbers = [Counter((fits, more) for _, fits, more in held) for held in (named, every)]
-    titles: dict[Fits, str] = {"yes": "fits", "close": "too close to say", "no": "does not fit"}
+    titles: dict[Fits, str] = {"yes": "fits", "close": "too close to call", "no": "does not fit"}
     for fits, title in titles.items():
         yield f"| {title} | " + " | ".join(str(counts[fits, more]) for counts in numbers for more in (False, True)) + " |"
-    yield from _named("\nSaid to fit, but took more than the card has", named + every, lambda fits, more: fits == "yes" and more)
-    yield from _named("\nSaid not to fit its own card, where it ran", named, lambda fits, more: fits == "no" and not more)
+    yield from _named("\nReported as fitting, but used more than the GPU has", named + every, lambda fits, more: fits == "yes" and more)
+    yield from _named("\nReported as not fitting the GPU on which it ran", named, lambda fits, more: fits == "no" and not more)
 
 
 def _named(title: str, held: Sequence[Held], wrong: Callable[[Fits, bool], bool]) -> Iterator[str]:

@@ -16,7 +16,7 @@ SAID = {
     "a word means what it is said to mean": ["Most likely the host ran out of memory (RAM)"],
     "a problem is explained": [
         "1 problem tested, 0 complaints",
-        "Why (likely): the quota of the farm is used up",
+        "Why (likely): the farm quota is exhausted",
         "problem · device · gpufarm-quota",
     ],
     "a fix is proposed": ["1 problem, 1 fix tested, 0 complaints", "quota.memory", "(raise the quota"],

@@ -1,6 +1,6 @@
--- Warns who submits a job that has died of memory again and again. It changes and refuses nothing, and asks nobody: it reads one
--- small file, which `oomdoctor triage warnings --output FILE` writes (user, name of the job, how many died, what to do; tabs between).
--- A site with a job_submit.lua of its own calls oomdoctor_warn(job_desc) in its slurm_job_submit.
+-- Warns users who submit a job that has repeatedly run out of memory. It changes and rejects nothing, and makes no queries: it reads one
+-- small file written by `oomdoctor triage warnings --output FILE` (user, job name, number of failures, what to do; tab-separated).
+-- A site with its own job_submit.lua can call oomdoctor_warn(job_desc) in its slurm_job_submit.
 
 local FILE = "/etc/oomdoctor/warnings.tsv"
 local MOST_BYTES = 262144
@@ -32,7 +32,7 @@ function oomdoctor_warn(job_desc)
     end
     local count, advice = known(user, name)
     if count ~= nil then
-        slurm.log_user("oomdoctor: %s jobs like %s died of memory: %s", count, name, advice)
+        slurm.log_user("oomdoctor: %s jobs like %s ran out of memory: %s", count, name, advice)
     end
 end
 

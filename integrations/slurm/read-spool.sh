@@ -1,6 +1,6 @@
 #!/bin/sh
-# Reads the tickets of epilog.sh: triages the logs of all jobs that ended, and writes a line to the AdminComment of those that died of
-# memory where OOMDOCTOR_ADMIN_COMMENT names the script for it (admin-comment.sh). Run by oomdoctor-triage.timer as a user of its own.
+# Reads the tickets written by epilog.sh and triages the logs of all finished jobs. If OOMDOCTOR_ADMIN_COMMENT names a script for it
+# (admin-comment.sh), adds a line to the AdminComment of each job that ran out of memory. Run by oomdoctor-triage.timer as a dedicated user.
 set -eu
 
 spool=${OOMDOCTOR_SPOOL:-/var/spool/oomdoctor}
@@ -8,7 +8,7 @@ store=${OOMDOCTOR_STORE:-/var/lib/oomdoctor}
 comment=${OOMDOCTOR_ADMIN_COMMENT:-}
 at_once=1000
 
-# The path of a log is the user's choice: only plain files of the job's own user are read, by their full path.
+# Users choose the path of a log, so only regular files owned by the job's user are read, by absolute path.
 logs_of() {
   {
     read -r uid
@@ -36,7 +36,7 @@ done | tr '\n' '\0' | xargs -0 -r -n "$at_once" oomdoctor triage logs --store "$
 
 for ticket in "$taken"/*.ticket; do
   [ -e "$ticket" ] || exit 0
-  # A comment that cannot be written does not hold up the others; a ticket goes when its job was looked at.
+  # A comment that cannot be written does not block the others; a ticket is deleted once its job has been examined.
   [ -z "$comment" ] || comment_on "$ticket" || echo "no comment for $(basename "$ticket" .ticket)" >&2
   rm -f "$ticket"
 done

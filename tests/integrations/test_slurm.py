@@ -193,7 +193,7 @@ def test_who_submits_what_died_before_is_warned(tmp_path: Path) -> None:
     lua.execute(script)
     submitted = '{user_name = "u7", name = "sft-glm-31"}', '{user_name = "u8", name = "sft-glm"}', '{user_name = "u7"}', "{}", "nil"
     assert [lua.eval(f"slurm_job_submit({job}, {{}}, 1000)") for job in submitted] == [0] * len(submitted)
-    assert list(lua.globals().said.values()) == ["oomdoctor: 12 jobs like sft-glm-31 died of memory: do not restart as it is"]
+    assert list(lua.globals().said.values()) == ["oomdoctor: 12 jobs like sft-glm-31 ran out of memory: do not restart as it is"]
 
 
 def test_a_list_of_warnings_that_is_not_there_holds_up_nobody() -> None:

@@ -18,11 +18,11 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Li
 TABLE = Path(__file__).parents[2] / "docs" / "evidence-causes.md"
 PAGE = """# What evidence adds to a log
 
-A program dies for each of the ten causes that logs most often leave open (a log alone does not tell them apart). The middle column is the first
-finding from what the program printed, the last one that from its [evidence folder](evidence-folder.md), both of a run that took place: on a card
-without a driver, whose allocator follows torch's own. `tests/record/test_card_deaths.py` runs them and writes this page.
+One program fails for each of the ten causes that logs most often leave open (a log alone cannot distinguish them). The middle column is the first
+finding from the program's output, the last column the first finding from its [evidence folder](evidence-folder.md). Both come from actual runs, on a
+simulated GPU without a driver, whose allocator mimics that of torch. `tests/record/test_card_deaths.py` runs them and generates this page.
 
-| what happens | from the log alone | with the evidence |
+| failure | from the log alone | with the evidence |
 |---|---|---|
 {rows}
 """
@@ -76,7 +76,7 @@ EXPECTED = {
     "batches get longer": (of("longer_batches.py"), ("device-oom", "variable-length-staircase", "possible")),
     "one batch is longer than all before": (of("longest_batch.py"), ("device-oom", "outlier-sample", "certain")),
     "states at the first step": (of("optimizer_states.py"), ("device-oom", "optimizer-states", "likely")),
-    "a neighbour on the card": (of("small.py", others=12), ("device-oom", "other-process-on-gpu", "certain")),
+    "another process on the GPU": (of("small.py", others=12), ("device-oom", "other-process-on-gpu", "certain")),
     "a fraction is set": (of("limited.py"), ("device-oom", "memory-limit-set", "certain")),
     "an assert of NVML hides the message": (of("batch.py", BATCH, card="masked"), ("device-oom", "nvml-masked", "possible")),
     "a library finds the card full": (of("library.py"), ("masked-device-oom", "library-found-a-full-card", "likely")),
@@ -97,16 +97,16 @@ def test_what_is_survived_is_no_failure(tmp_path: Path) -> None:
 
 
 LEFT_OPEN = {
-    "a batch of 144": (of("batch.py", BATCH), "batch-too-large"),
+    "a batch size of 144": (of("batch.py", BATCH), "batch-too-large"),
     "a model that does not fit": (of("loads.py"), "model-too-large"),
-    "a library that starts on a full card": (of("library.py"), "library-found-a-full-card"),
-    "host memory up to the limit of a container": (of("host.py", limit=160 << 20), "container-memory-limit"),
-    "predictions that are collected": (of("evaluates.py"), "eval-accumulates-logits"),
-    "gradients in validation": (of("validates.py"), "no-torch-no-grad"),
-    "a row of 32,768 tokens": (of("sequence.py", SEQUENCE), "sequence-too-long"),
-    "an evaluation batch of 128": (of("evaluation_batch.py", EVALUATION), "eval-batch-too-large"),
-    "a neighbour on the card": (of("small.py", others=12), "other-process-on-gpu"),
-    "a checkpoint that stays on the card": (of("resumes.py", {}), "stale-checkpoint-loaded"),
+    "a library that starts on a full GPU": (of("library.py"), "library-found-a-full-card"),
+    "host memory up to a container's limit": (of("host.py", limit=160 << 20), "container-memory-limit"),
+    "predictions accumulated during evaluation": (of("evaluates.py"), "eval-accumulates-logits"),
+    "gradients recorded during validation": (of("validates.py"), "no-torch-no-grad"),
+    "a sequence of 32,768 tokens": (of("sequence.py", SEQUENCE), "sequence-too-long"),
+    "an evaluation batch size of 128": (of("evaluation_batch.py", EVALUATION), "eval-batch-too-large"),
+    "another process on the GPU": (of("small.py", others=12), "other-process-on-gpu"),
+    "a checkpoint that stays on the GPU": (of("resumes.py", {}), "stale-checkpoint-loaded"),
 }
 """What happens -> program, cause: the ten commonest among reports whose log left the cause open."""
 

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Answers the issue $OOMDOCTOR_ISSUE with what its text shows. One comment, found again by a hidden mark in a comment of our own.
+# Answers the issue $OOMDOCTOR_ISSUE based on its text. Posts a single comment, identified later by a hidden marker and its author.
 set -euo pipefail
 
 mark='<!-- oomdoctor:answer -->'
 comments="repos/$OOMDOCTOR_REPOSITORY/issues/$OOMDOCTOR_ISSUE/comments"
 
-# Others can write the mark too: only a comment of our own author is edited.
+# Others can write the marker too, so only a comment by our own author is edited.
 known=$(gh api --paginate "$comments" | jq --null-input --raw-output --arg author "$OOMDOCTOR_AUTHOR" --arg mark "$mark" \
   '[inputs[] | select(.user.login == $author and (.body | startswith($mark)))][0].id // empty')
 
 status=0
 reply=$(printf '%s' "$OOMDOCTOR_TEXT" | oomdoctor diagnose - --reply) || status=$?
 [ "$status" -le 1 ] || exit 0
-# Where no memory failure is shown, nothing is said, unless something was said before.
+# If the text shows no memory failure, post nothing unless there is already a comment.
 [ "$status" -eq 1 ] || [ -n "$known" ] || exit 0
 
 body="$mark"$'\n'"$reply"

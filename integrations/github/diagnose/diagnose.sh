@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the diagnosis of $OOMDOCTOR_LOGS into the summary of the job; it never fails the job that asked.
+# Writes the diagnosis of $OOMDOCTOR_LOGS to the job summary; it never fails the calling job.
 set -uo pipefail
 
 mapfile -t logs < <(grep -v '^[[:space:]]*$' <<< "$OOMDOCTOR_LOGS")
