@@ -1,4 +1,4 @@
-"""The page of the documents on what frameworks take where a config says nothing, made of rules/frameworks."""
+"""The documentation page on framework defaults, generated from rules/frameworks."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ from oomdoctor.knowledge.records.framework import FrameworkRecord, TrainingDefau
 from oomdoctor.knowledge.tables.memory import framework_traits, known_format, optimizer_named
 from oomdoctor.knowledge.tables.training_defaults import DefaultsQuery, framework_records
 
-_HEAD = """# What frameworks take where a config says nothing
+_HEAD = """# Framework defaults
 
-Made of `defaults` in rules/frameworks (`python -m pytest tests/knowledge/test_training_defaults.py --bless`). Where no version is known the newest
-release that was read counts, and an estimate names it. Bytes are those of one parameter for weights, gradients and Adam, in full training,
-on one card and on N cards; copies for the computation, buckets and activations come on top.
+Values that frameworks use if a config sets none, generated from `defaults` in rules/frameworks
+(`python -m pytest tests/knowledge/test_training_defaults.py --bless`). If the version is unknown, the newest release that was examined is assumed, and an
+estimate names it. Sizes are bytes per parameter for weights, gradients and Adam in full training, on one GPU and on N GPUs; copies for computation, buckets
+and activations are added to that.
 """
-_COLUMNS = ("framework", "release", "full training", "one card", "DeepSpeed ZeRO-1", "ZeRO-2", "ZeRO-3", "FSDP", "FSDP2", "frozen base", "adapters",
-            "rank", "checkpointing", "optimizer", "batch", "length", "loss in pieces")  # fmt: skip
+_COLUMNS = ("framework", "release", "full training", "one GPU", "DeepSpeed ZeRO-1", "ZeRO-2", "ZeRO-3", "FSDP", "FSDP2", "frozen base", "adapters",
+            "rank", "checkpointing", "optimizer", "batch size", "sequence length", "chunked loss")  # fmt: skip
 _NAMES = {
-    "full_weights": "weights that are trained whole",
-    "frozen_weights": "weights below adapters",
+    "full_weights": "weights, full training",
+    "frozen_weights": "weights under adapters",
     "adapter_weights": "adapters",
-    "lora_rank": "rank of adapters",
+    "lora_rank": "adapter rank",
     "wide_ends": "embedding and output projection in fp32",
-    "wide_experts": "routed experts not packed in 4 or 8 bit",
-    "wide_gradients": "gradients and masters in fp32",
+    "wide_experts": "routed experts not quantized to 4 or 8 bit",
+    "wide_gradients": "gradients and master weights in fp32",
     "checkpointing": "checkpointing",
-    "fused_loss": "loss in pieces",
+    "fused_loss": "chunked loss",
     "optimizer": "optimizer",
-    "batch": "batch on a card",
-    "length": "length of a sample",
+    "batch": "batch size per GPU",
+    "length": "sequence length",
 }
 _LAYERS = ("deepspeed", "accelerate")
 
@@ -41,7 +42,7 @@ def page() -> str:
     layers = [record for record in records if record.framework in _LAYERS]
     lines = [_HEAD, _row(_COLUMNS), _row(("---",) * len(_COLUMNS)), *(_row(_summary(record)) for record in trainers)]
     for record in (*trainers, *layers):
-        lines += ["", f"## {record.title}", "", _row(("what", "value", "versions", "where", "source")), _row(("---",) * 5), *_rows(record)]
+        lines += ["", f"## {record.title}", "", _row(("setting", "value", "versions", "applies to", "source")), _row(("---",) * 5), *_rows(record)]
     return "\n".join(lines) + "\n"
 
 
@@ -87,8 +88,8 @@ def _versions(row: TrainingDefault) -> str:
 
 
 def _where(row: TrainingDefault) -> str:
-    parts = [*row.engines, *row.methods, *row.attentions, *([f"weights given as {row.weights}"] if row.weights else [])]
-    return ", ".join([*parts, *(["packed base"] if row.packed else [])])
+    parts = [*row.engines, *row.methods, *row.attentions, *([f"weights specified as {row.weights}"] if row.weights else [])]
+    return ", ".join([*parts, *(["quantized base"] if row.packed else [])])
 
 
 def _row(cells: Iterator[str] | tuple[str, ...]) -> str:

@@ -34,10 +34,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--pages", type=Path, metavar="FOLDER")
-    parser.add_argument("--python", help="an interpreter that has the generator")
-    parser.add_argument("--url", help="the address of the documents, such as https://example.org/docs/")
+    parser.add_argument("--python", help="an interpreter with the generator installed")
+    parser.add_argument("--url", help="the address of the documentation, such as https://example.org/docs/")
     parser.add_argument(
-        "--page", default="..", help="where the page of the browser is, seen from the documents (default: the folder above)"
+        "--page", default="..", help="the browser page's location relative to the documentation (default: the parent folder)"
     )
     asked = parser.parse_args()
     if (asked.out is None) == (asked.pages is None):

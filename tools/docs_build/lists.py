@@ -21,33 +21,33 @@ from oomdoctor.report.wording import bugs as words
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import GIB
 
-LISTS = Text("Bugs, cards, models", "缺陷、显卡、模型")
+LISTS = Text("Bugs, GPUs, models", "缺陷、显卡、模型")
 _BUGS = Text("Known memory bugs by release", "各版本的已知显存与内存缺陷")
 _BUGS_OF = Text("{program}: memory bugs by release", "{program}：各版本的显存与内存缺陷")
 _COMMAND = Text(
     "`oomdoctor bugs {package}==VERSION` lists those of one release.", "`oomdoctor bugs {package}==版本` 只列出某个版本的缺陷。"
 )
-_BUG = Text("What is seen", "现象")
-_CARDS = Text("Cards and their memory", "显卡与显存")
+_BUG = Text("Symptom", "现象")
+_CARDS = Text("GPUs and their memory", "显卡与显存")
 _CARDS_LEAD = Text(
-    "Every card that is known by name, with the memory that its maker states; of that the driver keeps a part. "
-    '`oomdoctor estimate "Qwen3 8B" --gpu "RTX 4090"` says whether a run fits one, `--cards` which of the usual ones it fits.',
+    "Every GPU known by name, with the memory stated by its manufacturer, part of which the driver reserves. "
+    '`oomdoctor estimate "Qwen3 8B" --gpu "RTX 4090"` reports whether a run fits on one, `--cards` on which of the common ones it fits.',
     "能按名称识别的全部显卡及厂商标注的显存，其中一部分由驱动占用。"
     '`oomdoctor estimate "Qwen3 8B" --gpu "RTX 4090"` 回答某张卡放不放得下，`--cards` 列出常见显卡中放得下的。',
 )
-_CARD, _MEMORY, _CAPABILITY = Text("card", "显卡"), Text("memory, GB", "显存（GB）"), Text("compute capability", "计算能力")
+_CARD, _MEMORY, _CAPABILITY = Text("GPU", "显卡"), Text("memory, GB", "显存（GB）"), Text("compute capability", "计算能力")
 _SHARED = Text("shared with the host", "与主机共用")
 _MODELS = Text("Models of {maker}: parameters and weights", "{maker} 的模型：参数量与权重大小")
 _MODELS_LIST = Text("Models: parameters and weights", "模型：参数量与权重大小")
 _MODELS_LEAD = Text(
-    "GiB of the weights alone, at 16, 8 and 4 bits a parameter. Serving adds the KV cache, training gradients, the optimizer's state and "
-    'activations: `oomdoctor estimate "{name}" --gpu 24GB` adds them up.',
+    "Size of the weights alone in GiB, at 16, 8 and 4 bits per parameter. Serving adds the KV cache; training adds gradients, optimizer "
+    'state and activations: `oomdoctor estimate "{name}" --gpu 24GB` adds them up.',
     "仅权重本身的大小（GiB），按每个参数 16、8、4 位计算。推理还要加 KV 缓存，训练还要加梯度、优化器状态和激活值："
     '`oomdoctor estimate "{name}" --gpu 24GB` 会把它们加起来。',
 )
 _MODEL, _PARAMETERS = Text("model", "模型"), Text("parameters", "参数量")
 _BITS = (16, 8, 4)
-_OTHERS = Text("other makers", "其他厂商")
+_OTHERS = Text("other manufacturers", "其他厂商")
 _FEWEST = 4
 """Models of a maker that get a page of their own."""
 

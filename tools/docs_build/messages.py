@@ -1,4 +1,4 @@
-"""A page for each message that people search for (docs/messages.yaml): what it means, an example, its causes, the fixes with their keys."""
+"""A page per message that people search for (docs/messages.yaml): its meaning, an example, its causes, and the fixes with their keys."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ _LIST = Path(__file__).parents[2] / "docs" / "messages.yaml"
 _CAUSES = 4
 _FIXES = 8
 _FIRST = 3
-"""Of the fixes, those that the page begins with, in a line each."""
+"""The number of fixes listed at the top of the page, one line each."""
 _KEYS = 12
-"""Rows of keys that a page shows of each fix; the page of the fix has all."""
+"""The maximum rows of keys per fix on a message page; the page of the fix has all of them."""
 _PAGE = "[{text}](site:#log)"
-"""What the page of the browser is below: the builder knows where it lies."""
+"""The link to the browser page; the builder resolves its location."""
 
 MESSAGES = Text("Messages", "报错")
 LEAD = Text(
-    "What people paste into a search box, a page for each: what it means, an example, what to change and where.",
+    "The messages people search for, each with its own page: what it means, an example, what to change and where.",
     "人们最常搜索的报错，每条一页：含义、示例、改什么、在哪里改。",
 )
 TITLE = Text("{message}: causes and fixes", "{message}：原因与解决办法")
@@ -52,21 +52,21 @@ DESCRIPTION = Text(
     "{meaning} Why “{message}” appears, the settings that fix it in each framework, and an example log.",
     "{meaning}出现“{message}”的原因、各框架中对应的参数，以及示例日志。",
 )
-PERHAPS = Text("Perhaps {meaning}", "可能是：{meaning}")
+PERHAPS = Text("Possibly: {meaning}", "可能是：{meaning}")
 PRINTED = Text("Printed by {program} {versions}", "由 {program}（{versions}）输出")
 FIRST = Text("Try this first", "先试这些")
-EXAMPLE = Text("An example", "示例")
-BEHIND = Text("What can be behind it", "可能的原因")
+EXAMPLE = Text("Example", "示例")
+BEHIND = Text("Possible causes", "可能的原因")
 BEHIND_LEAD = Text(
-    "The likeliest first. A log settles which of them it is: " + FIGURE + " is a figure that it gives.",
+    "Most likely first. A log settles which of them applies; " + FIGURE + " stands for a figure from the log.",
     "可能性大的在前。究竟是哪一种，要看日志；" + FIGURE + " 是日志中的数字。",
 )
 CHANGE = Text("What to change", "改什么")
 COSTS = Text("Costs", "代价")
-MORE_KEYS = Text("Those of other frameworks: {fix}.", "其他框架的参数见：{fix}。")
-YOURS = Text("Paste yours", "贴上你的日志")
+MORE_KEYS = Text("Keys for other frameworks: {fix}.", "其他框架的参数见：{fix}。")
+YOURS = Text("Paste your log", "贴上你的日志")
 YOURS_LEAD = Text(
-    "The message alone rarely says which cause it is. {page} with the lines around it, or the whole log: it is read in your browser and "
+    "The message alone rarely identifies the cause. {page} with the surrounding lines, or the whole log: it is read in your browser and "
     "sent nowhere. The same on the command line:",
     "只凭一条报错往往判断不了原因。{page}（连同前后几行，或整份日志）：只在浏览器里分析，不会上传。命令行里同样可用：",
 )

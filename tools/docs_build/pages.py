@@ -49,7 +49,7 @@ class Words(NamedTuple):
 
 
 WORDS = {
-    "en": Words("oomdoctor", "Tutorials", "How-to", "Commands", "JSON", "Catalogue", "How we know", "中文", "messages that are recognised"),
+    "en": Words("oomdoctor", "Tutorials", "How-to", "Commands", "JSON", "Catalogue", "How we know", "中文", "recognized messages"),
     "zh": Words("oomdoctor", "教程", "指南（英文）", "命令（英文）", "JSON（英文）", "目录", "依据（英文）", "English", "能识别的报错"),
 }
 
@@ -107,7 +107,7 @@ def command_pages() -> Iterator[tuple[str, str]]:
         records = [option.get_help_record(context) for option in context.command.params if isinstance(option, click.Option)]
         rows = [f"| `{_cell(record[0])}` | {_cell(record[1])} |" for record in records if record]
         if rows:
-            parts.append("\n".join(["| option | what it does |", "| --- | --- |", *rows]))
+            parts.append("\n".join(["| option | description |", "| --- | --- |", *rows]))
         yield f"commands/{name.replace(' ', '-')}.md", "\n\n".join(parts) + "\n"
 
 
@@ -132,7 +132,7 @@ def schema_pages() -> Iterator[tuple[str, str]]:
     for name in REPORTS:
         schema = json.loads(schema_text(name))
         structures = {"": schema, **{part: shape for part, shape in schema.get("$defs", {}).items() if "properties" in shape}}
-        parts = [f"# {schema['$id']}", f"The schema itself: `oomdoctor/report/schema/{name}.json` in the package."]
+        parts = [f"# {schema['$id']}", f"The schema is `oomdoctor/report/schema/{name}.json` in the package."]
         for part, shape in structures.items():
             parts += [f"## {part}"] if part else []
             parts += [shape["description"]] if "description" in shape else []
