@@ -86,7 +86,7 @@ PLUGIN = {
     "a node that stands out": ('oomdoctor_node_memory_failures{node="n17"} 31\n', 1, "31 memory failures"),
     "another node stands out": ('oomdoctor_node_memory_failures{node="n170"} 31\n', 0, "no more memory failures"),
     "figures that are none": ('oomdoctor_node_memory_failures{node="n17"} many\n', 2, "cannot parse"),
-    "no figures": (None, 2, "no figures"),
+    "no figures": (None, 2, "no oomdoctor metrics"),
 }
 
 
