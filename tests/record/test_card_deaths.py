@@ -18,9 +18,9 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Li
 TABLE = Path(__file__).parents[2] / "docs" / "evidence-causes.md"
 PAGE = """# What evidence adds to a log
 
-One program fails for each of the ten causes that logs most often leave open (a log alone cannot distinguish them). The middle column is the first
-finding from the program's output, the last column the first finding from its [evidence folder](evidence-folder.md). Both come from actual runs, on a
-simulated GPU without a driver, whose allocator mimics that of torch. `tests/record/test_card_deaths.py` runs them and generates this page.
+These are the ten causes that logs most often leave open, because a log alone cannot distinguish them. For each, the middle column is the first finding
+from the output of a failing program, and the last column the first finding from its [evidence folder](evidence-folder.md). The programs were actually
+run, on a simulated GPU whose allocator mimics that of torch. `tests/record/test_card_deaths.py` runs them and generates this page.
 
 | failure | from the log alone | with the evidence |
 |---|---|---|

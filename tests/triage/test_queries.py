@@ -38,14 +38,14 @@ def rows(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 ANSWERS: dict[str, tuple[object, ...]] = {
-    "Which jobs of the last day died of memory?": ("77124", "u0", "sft", "device-oom", None, "n1"),
-    "Whom to write to?": ("u0", 3, 6),
-    "Which failures are the same, since when, and are they still there?": ("g1", "device-oom", 5, 2, "2025-06-01", "2025-06-05", "out"),
-    "Which node is bad: many failures, of several users?": ("n1", 5, 2, 0),
-    "Did an image make it worse: failures by version of torch and day?": ("2.13.0", "2025-06-05", 1),
-    "What must not be restarted as it is?": ("u0", "sft", 3, 3 << 30, 40 << 30),
-    "How does it go: failures by day and kind?": ("2025-06-01", "device-oom", 1),
-    "What share of each user's jobs dies of memory?": (),
+    "Which jobs ran out of memory on the last day?": ("77124", "u0", "sft", "device-oom", None, "n1"),
+    "Whom should I notify?": ("u0", 3, 6),
+    "Which failures are the same, since when, and are they still happening?": ("g1", "device-oom", 5, 2, "2025-06-01", "2025-06-05", "out"),
+    "Which node is bad: many failures, from several users?": ("n1", 5, 2, 0),
+    "Did an image make it worse: failures by torch version and day?": ("2.13.0", "2025-06-05", 1),
+    "Which jobs must not be restarted unchanged?": ("u0", "sft", 3, 3 << 30, 40 << 30),
+    "What is the trend: failures by day and kind?": ("2025-06-01", "device-oom", 1),
+    "What share of each user's jobs runs out of memory?": (),
     "What is open, and what settles it?": ("unread", None, "docker", 1),
     "Which failures does only the scheduler show?": ("77123", "u1", "sft", "sacct", None, "2025-06-04"),
 }
