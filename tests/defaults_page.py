@@ -42,7 +42,14 @@ def page() -> str:
     layers = [record for record in records if record.framework in _LAYERS]
     lines = [_HEAD, _row(_COLUMNS), _row(("---",) * len(_COLUMNS)), *(_row(_summary(record)) for record in trainers)]
     for record in (*trainers, *layers):
-        lines += ["", f"## {record.title}", "", _row(("setting", "value", "versions", "applies to", "source")), _row(("---",) * 5), *_rows(record)]
+        lines += [
+            "",
+            f"## {record.title}",
+            "",
+            _row(("setting", "value", "versions", "applies to", "source")),
+            _row(("---",) * 5),
+            *_rows(record),
+        ]
     return "\n".join(lines) + "\n"
 
 
