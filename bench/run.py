@@ -183,7 +183,7 @@ def cases(inputs: Inputs, python: str, literals: str) -> dict[str, Callable[[], 
 
     def p4() -> list[Case]:
         made = {shape: inputs.of_shape(shape) for shape in ("clean", "nearmiss")}
-        what = {"clean": "no failure", "nearmiss": "words of messages in every line, no failure"}
+        what = {"clean": "no failure", "nearmiss": "message words in every line, no failure"}
         return [Case("P4", f"{what[shape]} / `rg -j1`", 0.55, ours(log), rg(log), verdict="no") for shape, log in made.items()]
 
     def p5() -> list[Case]:
@@ -195,7 +195,7 @@ def cases(inputs: Inputs, python: str, literals: str) -> dict[str, Callable[[], 
             "oneline": inputs.log(inputs.large, "oneline"),
             **{name: inputs.of_shape(name) for name in ("nul", "crlf", "ansi", "binary")},
         }
-        names = {"oneline": f"{inputs.large} in one line", "nul": "holes of NUL", "crlf": "CR LF", "ansi": "colors", "binary": "random"}
+        names = {"oneline": f"{inputs.large} in one line", "nul": "NUL holes", "crlf": "CR LF", "ansi": "colors", "binary": "random"}
         out = [
             Case("P6", f"{names[shape]} / `rg -j1`", 0.60, ours(log), rg(log), verdict="no" if shape == "binary" else "yes")
             for shape, log in shapes.items()
@@ -209,7 +209,7 @@ def cases(inputs: Inputs, python: str, literals: str) -> dict[str, Callable[[], 
         log, imports = inputs.log("100KiB"), Command((python, "-c", "import click, rich.console"))
         return [
             Case("P7", "100 KiB log, JSON / `import click, rich.console`", 0.75, ours(log), imports, verdict="yes"),
-            Case("P7", "100 KiB log, report into a pipe / the same", 0.75, ours(log, form="terminal"), imports),
+            Case("P7", "100 KiB log, report to a pipe / the same", 0.75, ours(log, form="terminal"), imports),
         ]
 
     def p8() -> list[Case]:
@@ -220,15 +220,15 @@ def cases(inputs: Inputs, python: str, literals: str) -> dict[str, Callable[[], 
         log, small, line = inputs.log(inputs.large), inputs.log("64MiB"), inputs.log(inputs.large, "oneline")
         ten, shown = ours("-", piped=[log] * 10), ours(log, form="terminal", terminal="stdout")
         return [
-            Case("P12", f"largest memory, {inputs.large} log, JSON (MiB)", 32, ours(log), None, "peak"),
-            Case("P12", "largest memory, the same, report on a terminal (MiB)", 48, shown, None, "peak"),
-            Case("P12", f"memory, pipe of ten times {inputs.large} / 64 MiB log", 1.1, ten, ours(small), "peak"),
+            Case("P12", f"peak memory, {inputs.large} log, JSON (MiB)", 32, ours(log), None, "peak"),
+            Case("P12", "peak memory, the same, report on a terminal (MiB)", 48, shown, None, "peak"),
+            Case("P12", f"memory, pipe with ten times {inputs.large} / 64 MiB log", 1.1, ten, ours(small), "peak"),
             Case("P12", f"memory, {inputs.large} in one line / 64 MiB log", 1.1, ours(line), ours(small), "peak"),
         ]
 
     def p13() -> list[Case]:
         log = inputs.log(inputs.large)
-        return [Case("P13", f"pipe of ten times {inputs.large} / `rg -j1`", 0.55, ours("-", piped=[log] * 10), rg("-", piped=[log] * 10))]
+        return [Case("P13", f"pipe with ten times {inputs.large} / `rg -j1`", 0.55, ours("-", piped=[log] * 10), rg("-", piped=[log] * 10))]
 
     def p15() -> list[Case]:
         folder = inputs.folder()
@@ -238,7 +238,7 @@ def cases(inputs: Inputs, python: str, literals: str) -> dict[str, Callable[[], 
     def p17() -> list[Case]:
         large, small = inputs.log(inputs.large), inputs.log("100KiB")
         shown = ours(large, form="terminal", terminal="stderr")
-        return [Case("P17", f"first words, {inputs.large} log / whole report of 100 KiB", 1.2, shown, ours(small), "first")]
+        return [Case("P17", f"first output, {inputs.large} log / full report on 100 KiB", 1.2, shown, ours(small), "first")]
 
     return {"P1": p1, "P2": p2, "P4": p4, "P5": p5, "P6": p6, "P7": p7, "P8": p8, "P12": p12, "P13": p13, "P15": p15, "P17": p17}
 
@@ -341,9 +341,9 @@ def main() -> None:
     head = [
         f"`python bench/run.py --python PYTHON --pairs {options.pairs}{named}`",
         "",
-        f"{machine(python, literals)}. Medians of {options.pairs} pairs; smallest and largest ratio in brackets.",
+        f"{machine(python, literals)}. Medians of {options.pairs} pairs; minimum and maximum ratio in parentheses.",
         "",
-        "| goal | what | ours | theirs | ratio | limit | met | our CPU | our memory |",
+        "| goal | workload / baseline | oomdoctor | baseline | ratio | limit | met | CPU time | memory |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     print("\n".join(head), flush=True)

@@ -80,7 +80,7 @@ class Message(Struct, frozen=True, forbid_unknown_fields=True):
     id: str
     title: str
     message: str
-    """The rule that recognises it."""
+    """The rule that recognizes it."""
     search: tuple[str, ...]
     """What else people type for it."""
     example: int = 0
