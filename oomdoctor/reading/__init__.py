@@ -1,1 +1,1 @@
-"""What a line says, whatever program prints it: its words, what they mean, and the facts that they state."""
+"""What a line says, whatever program printed it: its words, their meanings, and the facts they state."""

@@ -1,7 +1,7 @@
-"""Errors that programs end with, whatever failed: the line that states one, and whether it only follows from the end of another process.
+"""Errors that end programs, whatever failed: the line that states one, and whether it only follows from the end of another process.
 
-An exception is known by its form: a dotted name whose last part is one for an error, at the start of what a program says. It was raised where
-the lines of a traceback stand above it; a logger may print the same of an error that it handles.
+An exception is recognized by its form: a dotted name whose last part is a word for an error, at the start of what a program prints. It was
+raised if the lines of a traceback are above it; a logger may print the same for an error it handles.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from oomdoctor.knowledge.records.lexicon import LexiconNode
 from oomdoctor.reading.lines import tagged
 
 _LEAD = r"[\s|│>*]{0,40}(?:E\s{1,8}|\[[^\[\]\n]{1,60}\]:?\s|(?:ERROR|CRITICAL|FATAL|Error|Fatal|fatal|Exception|error)\b[:\s]{1,3}|\([^()\n]{1,60}\)\s|[|│] ){0,4}"
-"""What stands before an error in a line: a frame of a box, a logger's place, a level."""
+"""What precedes an error on a line: the edge of a box, a logger's location, a level."""
 _NAME = r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Failure|Fault|Interrupt|Exit|Iteration|Timeout|OutOfResources)"
 _EXCEPTION = rf"(?P<name>{_NAME})(?:\s?\[[\w ]{{1,40}}\])?(?::(?=\s|$)(?P<says>[^\n]{{0,400}})|\s{{0,4}}$)"
 _NATIVE = (
@@ -41,12 +41,12 @@ SIGNS = (
     "Floating ",
     "error",
 )
-"""One of these stands in every line that states an error."""
+"""Every line that states an error contains one of these."""
 _FRAME = re.compile(
     r"\s{0,40}(?:[|│>+:E]\s{0,8}){0,3}(?:File [\"~/<]|Traceback \(most recent call last\)|\^+\s*$|[~^]{2,}|-{2,}> \d{1,6}|\d{1,6} {1,8}\S|The above exception was|During handling of the above)"
     r"|\s{2,}\S|[\w./-]{1,160}\.py:\d{1,6}: (?:in )?|[\w./-]{1,160}\.py in \w|[~/][\w./-]{1,160}\.py\b|\s*$"
 )
-"""A line of a traceback: a frame, its source, a marker below it."""
+"""A line of a traceback: a frame, its source, or a marker below it."""
 _TRACE = re.compile(
     r"Traceback \(most recent call last\)|File \"[^\"\n]{1,300}\", line \d|-{2,}> \d{1,6}|\.py(?:\:\d{1,6}: | in \w)|File [~/][^\n]{1,200}:\d{1,6}, in |│ [/~]"
 )
@@ -55,20 +55,20 @@ _LONGEST = 600
 
 
 class ProgramError(Struct, frozen=True):
-    """An error that a line states."""
+    """An error stated by a line."""
 
     start: int
     end: int
     name: str
-    """The class of the exception; `error` where a native program has none."""
+    """The exception class; `error` if a native program gives none."""
     is_raised: bool
-    """It ends a traceback, or a native program says that it ends."""
+    """It ends a traceback, or a native program reports that it is terminating."""
     is_aftermath: bool
     """It follows from the end of another process."""
 
 
 def find_error(text: str, start: int, end: int, tree: LexiconNode) -> ProgramError | None:
-    """Return the error that the line `text[start:end]` states; None where it states none."""
+    """Return the error that the line `text[start:end]` states; None if it states none."""
     line = text[start : min(end, start + _LONGEST)]
     if not any(sign in line for sign in SIGNS):
         return None
@@ -86,17 +86,17 @@ def find_error(text: str, start: int, end: int, tree: LexiconNode) -> ProgramErr
 
 
 def is_error(line: str) -> bool:
-    """Return whether a line states an error at its start, of whatever: an exception, or the end of a native program."""
+    """Return whether a line starts by stating any kind of error: an exception, or the end of a native program."""
     return any(sign in line for sign in SIGNS) and _STATED.match(line[:_LONGEST]) is not None
 
 
 def last_error(text: str) -> str | None:
-    """Return the last line of a text that states an error; None where there is none."""
+    """Return the last line of a text that states an error; None if there is none."""
     return next((line.strip() for line in reversed(text.splitlines()) if is_error(line)), None)
 
 
 def _is_below_a_traceback(text: str, start: int) -> bool:
-    """Return whether the lines right above a line are those of a traceback."""
+    """Return whether the lines directly above a line are a traceback."""
     for line in _lines_above(text, start):
         if _TRACE.search(line):
             return True

@@ -1,6 +1,6 @@
-"""The sizes of a sentence, by the words beside them: what was asked for, what was free, what the limit is.
+"""The sizes in a sentence, identified by the words near them: what was requested, what was free, what the limit is.
 
-Which word gives which role stands in rules/lexicon/figures.yaml; a word right behind a size outranks the last one before it.
+rules/lexicon/figures.yaml gives the role each word assigns; a word directly after a size takes precedence over the last one before it.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ _BEHIND, _BEFORE = "behind-", "before-"
 _OVER, _USED, _ANOTHER = "over", "used", "another"
 _NAMELESS = (_OVER, _ANOTHER, "ignored")
 _ASIDE = r"\s?(?:[)\]]|\([^()\n]{0,40}\))?\s?"
-"""What may stand between a size and the word behind it."""
+"""What may separate a size from the word after it."""
 _COMPARED = r"\s?(?:/|>|vs\.?)\s?(?:~?\d|available|free|limit)"
 _PAIR = r"\s?(?:/|>|vs\.?)\s?$"
 _JOINED = r"[\s:=~(]{0,4}"
 _TAKEN = 4
-"""So many words belong to one that takes the next ones."""
+"""The number of words that belong to one that takes those after it."""
 _MOST = 8
 _LONGEST_PID = 9
 _LONG = 7
-"""A number without a unit is a size beside others that have one if it has so many digits."""
+"""A number without a unit, next to others with one, is a size if it has at least this many digits."""
 _REACH, _NEAR = 60, 18
-"""So far before a size, and before a number without a unit, a word still says what it is."""
+"""How far before a size, and before a number without a unit, a word can still say what it is."""
 
 
 def figures_of(line: str, tree: LexiconNode) -> dict[str, Value]:
-    """Return the figures of a sentence by the words beside them."""
+    """Return the figures in a sentence, identified by the words near them."""
     figures = _sizes(line)
     if not figures:
         return {}
@@ -55,7 +55,7 @@ def figures_of(line: str, tree: LexiconNode) -> dict[str, Value]:
         role = "limit" if last == _OVER and re.search(_PAIR, line[at:start]) else _role(read, tag, figure)
         at, last = end, role
         if role == _OVER:
-            # What exceeds a limit is what is used, where the sentence says so, or what was asked for.
+            # What exceeds a limit is memory in use, if the sentence says so, or memory requested.
             role = _USED if _is_use(read, start) else "requested"
         size = parse_size(figure["size"].replace("字节", "bytes"))
         if size is None or role is None:
@@ -73,7 +73,7 @@ def _whole_numbers(read: TaggedLine, tag: Tag) -> list[int]:
 
 
 def _sizes(line: str) -> list[re.Match[str]]:
-    """Return the sizes of a sentence; a bare number is one where it is long."""
+    """Return the sizes in a sentence; a bare number counts if it is long."""
     figures = list(_SIZE.finditer(line))
     least = _LONG if figures else 0
     taken = {figure.start() for figure in figures}
@@ -82,7 +82,7 @@ def _sizes(line: str) -> list[re.Match[str]]:
 
 
 def _words_before(read: TaggedLine) -> Iterator[Tag]:
-    """Yield what gives a role to a size behind it, without what lies in a longer phrase or belongs to a word that takes the next ones."""
+    """Yield the words that give the following size a role, except those in a longer phrase or in a word that consumes the next ones."""
     taking = list(read.of(("takes-the-next",)))
     end = 0
     for tag in sorted(read.starting(_BEFORE), key=lambda tag: (tag.first, -tag.end)):
@@ -98,7 +98,7 @@ def _takes(read: TaggedLine, taking: Tag, tag: Tag) -> bool:
 
 
 def _last_before(read: TaggedLine, before: Sequence[Tag], start: int, figure: re.Match[str]) -> Tag | None:
-    """Return the last word from `start` on that gives a size a role."""
+    """Return the last word at or after `start` that gives a size a role."""
     end = figure.start()
     near = [tag for tag in before if start <= read.span(tag)[0] < end]
     if not near:
@@ -110,7 +110,7 @@ def _last_before(read: TaggedLine, before: Sequence[Tag], start: int, figure: re
 
 
 def _role(read: TaggedLine, before: Tag | None, figure: re.Match[str]) -> str | None:
-    """Return what a figure is: by the word behind it, else by the last one before it."""
+    """Return the role of a figure: from the word after it, or otherwise from the last one before it."""
     behind = _behind(read, figure.end())
     if behind is not None:
         return behind
@@ -120,7 +120,7 @@ def _role(read: TaggedLine, before: Tag | None, figure: re.Match[str]) -> str | 
 
 
 def _behind(read: TaggedLine, end: int) -> str | None:
-    """Return the role that the word right behind a size gives it."""
+    """Return the role given to a size by the word directly after it."""
     start = end
     for tag in read.of(("leads-to-a-role",)):
         first, last = read.span(tag)
@@ -137,13 +137,13 @@ def _is_next(read: TaggedLine, tag: Tag, end: int) -> bool:
 
 
 def _is_use(read: TaggedLine, start: int) -> bool:
-    """Return whether the word right before a size says that it was in use."""
+    """Return whether the word directly before a size says it was in use."""
     ends = (read.span(tag)[1] for tag in read.of(("before-used", "memory", "device-memory", "host-memory")))
     return any(end <= start and re.fullmatch(_JOINED, read.text[end:start]) for end in ends)
 
 
 def is_shown(fields: dict[str, Value]) -> bool | None:
-    """Return whether the figures show that more was asked for than there was; None where they do not tell."""
+    """Return whether the figures show that more was requested than was available; None if they do not show either."""
     needed = next((size for name in ("requested_bytes", "used_bytes") if isinstance(size := fields.get(name), int)), None)
     available = next((size for name in ("limit_bytes", "free_bytes", "total_bytes") if isinstance(size := fields.get(name), int)), None)
     return None if needed is None or available is None else needed > available

@@ -1,4 +1,4 @@
-"""Ends of processes by SIGKILL that the lines of a text state, in the words of any program."""
+"""Processes killed by SIGKILL, as stated by lines of a text in any program's words."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from oomdoctor.reading.endings import Ending, find_ending
 from oomdoctor.reading.mood import states
 
 _TELLS = r"(?<![\d.])(?:137|9)(?!\.?\d)|(?i:sig_?kill|killed|\bkill\b)|[^\x00-\x7f]"
-"""What stands in every line that tells of an end by SIGKILL."""
-_OF_THE_WRAPPER = "oomdoctor run: "
-"""How `oomdoctor run` told what it saw: in a log that is a quotation, which anybody may print, and no testimony."""
+"""Every line that reports termination by SIGKILL contains one of these."""
+_WRAPPER_PREFIX = "oomdoctor run: "
+"""The prefix of `oomdoctor run`'s own report: in a log it is a quotation, which anyone may print, and not evidence."""
 _OPEN = r"[:(=]\s*$"
 _LONGEST = 1500
 
 
 def stated_ends(text: str, tree: LexiconNode) -> Iterator[Ending]:
-    """Yield the ends by SIGKILL in a text, at most one for a line."""
+    """Yield the SIGKILL terminations in a text, at most one per line."""
     start = 0
     for line in text.splitlines(keepends=True):
-        if len(line) <= _LONGEST and not line.startswith(_OF_THE_WRAPPER) and (re.search(_TELLS, line) or re.search(_OPEN, line)):
+        if len(line) <= _LONGEST and not line.startswith(_WRAPPER_PREFIX) and (re.search(_TELLS, line) or re.search(_OPEN, line)):
             ending = _read(text, start, start + len(line), tree)
             if ending is not None:
                 yield ending
@@ -32,7 +32,7 @@ def stated_ends(text: str, tree: LexiconNode) -> Iterator[Ending]:
 
 def _read(text: str, start: int, end: int, tree: LexiconNode) -> Ending | None:
     line = text[start:end].rstrip()
-    if re.search(_OPEN, line):  # the number may stand on a line of its own
+    if re.search(_OPEN, line):  # the number may be on its own line
         below = re.match(r"\s*-?\d{1,3}\s*$", text[end : end + 24], re.MULTILINE)
         line = text[start : end + below.end()].rstrip() if below else line
     if not re.search(_TELLS, line):
@@ -44,6 +44,6 @@ def _read(text: str, start: int, end: int, tree: LexiconNode) -> Ending | None:
 
 
 def _without_values(line: str, end: int) -> str:
-    """Return a line up to the next value behind an ending: `rank=0` makes no counter of it."""
+    """Return a line up to the next value after a termination, so that `rank=0` does not turn it into a counter."""
     value = re.search(r"[=:\n]", line[end:])
     return line if value is None else line[: end + value.start()]

@@ -1,4 +1,4 @@
-"""The meaning of words: which concepts of the lexicon stand where in a line."""
+"""The meaning of words: which lexicon concepts occur where in a line."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from oomdoctor.knowledge.records.lexicon import LexiconNode
 from oomdoctor.knowledge.word_split import NUMBER, LineWord
 
 _COMMON = ("", "error", "failed", "memory", "this", "was")
-"""Words of most failures: a line with one may say anything of it."""
+"""Words common to most failures: a line containing one may say anything about it."""
 
 
 class Tag(Struct, frozen=True, gc=False):
-    """A concept and the words of a line that mean it: from `first` to before `end`."""
+    """A concept and the words in a line that express it: from `first` up to, not including, `end`."""
 
     concept: str
     first: int
@@ -24,7 +24,7 @@ class Tag(Struct, frozen=True, gc=False):
 
 
 def find_tags(tree: LexiconNode, words: Sequence[LineWord]) -> list[Tag]:
-    """Return the concepts of a line in their order; of phrases that mean the same and begin at one word the longest counts."""
+    """Return the concepts in a line, in order; of phrases with the same meaning that start at the same word, the longest counts."""
     tags: list[Tag] = []
     for first, word in enumerate(words):
         nodes = _following(tree, word.text)
@@ -46,13 +46,13 @@ def find_tags(tree: LexiconNode, words: Sequence[LineWord]) -> list[Tag]:
 
 @lru_cache(maxsize=16)
 def signs_of(tree: LexiconNode, concepts: Collection[str], others: str = "") -> re.Pattern[str]:
-    """Return what finds a sign of some concepts, or of another pattern, in small letters: a line without one has no word of theirs."""
+    """Return a pattern that finds the given concepts, or another pattern, in lowercase text: a line without a match contains none."""
     words = sorted(rarest_words(tree, concepts), key=lambda word: (-len(word), word))
     return re.compile("|".join([*map(re.escape, words), *filter(None, [others])]))
 
 
 def rarest_words(tree: LexiconNode, concepts: Collection[str]) -> set[str]:
-    """Return words of which one stands in every phrase of some concepts: of each phrase the longest that is not in most failures."""
+    """Return a set of words such that every phrase of the given concepts contains one: its longest that is not in most failures."""
     return {longest for concept, longest in _longest_words(tree, "") if concept in concepts}
 
 
@@ -70,7 +70,7 @@ def _rarity(word: str) -> tuple[bool, int]:
 
 @lru_cache(maxsize=1 << 13)
 def _following(node: LexiconNode, word: str) -> tuple[LexiconNode, ...]:
-    """Return where the phrases that led to a node go on with a word. Most words of a log are seen again and again."""
+    """Return where the phrases that led to a node continue with a word. Most words in a log recur many times."""
     nodes = [node.words[word]] if word in node.words else []
     if NUMBER in node.words and word[:1].isdigit():
         nodes.append(node.words[NUMBER])

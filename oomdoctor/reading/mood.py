@@ -1,6 +1,6 @@
-"""How a line speaks of a failure: whether it states one, or denies, supposes, counts, names or quotes one. A word is not a death.
+"""How a line speaks of a failure: whether it states, denies, supposes, counts, names or quotes one. A word alone is not a crash.
 
-What a word means stands in rules/lexicon/modality.yaml; here stands where it has to stand.
+rules/lexicon/modality.yaml defines what each word means; this module defines where it has to be.
 """
 
 from __future__ import annotations
@@ -14,43 +14,43 @@ from oomdoctor.reading.lines import TaggedLine, tagged
 
 _COUNTED = r"[\w ()/\"'-]{0,40}[\"']?\s{0,3}[:=|]\s{0,3}[\"']?"
 """Between the words and their value: OOM count: 0, oom_retry=true."""
-_NOUGHT = r"\w{0,16}\s{1,3}(?=0(?:\s|$)(?!\s?of\b))"
-"""Between the words and that there was none of it: OOMs 0."""
+_ZERO_COUNT = r"\w{0,16}\s{1,3}(?=0(?:\s|$)(?!\s?of\b))"
+"""Between the words and a count of zero: OOMs 0."""
 _OF_A_SIZE = r"(?i)\s?(?:b(?:ytes)?|[kmgt]i?b)\b"
 """A zero with a unit is a size."""
 _MARK = r"\s{0,12}(?:[-*+•]\s{1,3}|\d{1,3}[.)]\s|[0-9a-f]{7,40}\s|#\d{1,6}:?\s|\[[ x\w.#-]{1,12}\]:?\s|#{1,6}\s|>\s){0,3}\**$"
-"""What a title may have before it: a bullet, a number, a commit, an issue."""
+"""What may precede a title: a bullet, a number, a commit, an issue."""
 _LISTED = (
     r"\s{0,12}--?[A-Za-z][\w-]{1,60}(?:[ =][A-Z_]{1,30})?\s{2,}\S|\s{0,12}[-*+•]\s{1,3}\S|\s{0,4}(?=[0-9a-f]{0,39}[a-f])(?=[a-f]{0,39}[0-9])[0-9a-f]{7,40}\s|\s{0,8}(?:\d{1,3}\s{1,8})?ENOMEM\s{1,8}[A-Z]"
     r"|[\w.%-]{0,30}(?:[,;\t][\w.%-]{0,30}){2,30}$|\s{0,8}\|[^|\n]{1,80}\|[^|\n]{1,80}\|"
 )
-"""Lines of a list, of a log of changes, of a table of error numbers or of bare cells."""
+"""Lines of a list, a change log, a table of error numbers, or bare cells."""
 _ARGUMENT = r"^\s{0,12}(?:\$ )?[a-z][\w.-]{1,20}(?: -{1,2}[\w-]{1,30}){0,6} [\"'][^\"'\n]{0,200}$|(?<![\w.])[a-z_][\w.]{0,40}\((?:\w{1,30},\s?)?[rbfu]?[\"'][^\"'\n]{0,200}$|\S\s{1,4}#\s[^#\"'\n]{0,80}$"
-"""Before the words: the text that a call in source code prints, or the sign of a comment behind a setting."""
+"""Before the words: the text printed by a call in source code, or the comment sign after a setting."""
 _CODE = (
     r"\s{0,40}(?:(?:-{1,4}> ?)?\d{1,6}\s{1,40})?(?:[+-]\s{0,40})?(?:except|raise|with pytest\.raises|return(?! (?:code|value|status))|if|elif|assert|throw|catch|print|printf|echo|def|self\.|logg?(?:er|ing)?\.\w+|warnings?\.warn)\b[^\n]{0,200}[(\[\"'`:{]"
     r"|\s{0,40}(?:#(?!#)|//|/\*|\*\s|<!--)|\s{0,40}\w{3,60}\s{0,4}=\s{0,4}(?:0x)?[\da-fA-F]{1,10},|\s{0,40}[\w.]{1,60} = (?:[rbf]{0,2}[\"']|[(\[{])"
 )
-"""Source code, also with the numbers that a notebook puts before its lines."""
+"""Source code, including the line numbers that a notebook adds."""
 _TESTED = r"::test_|\b(?:PASSED|SKIPPED|XFAIL|CLOSED|MERGED|WONTFIX)\b|\.{3}\s?ok$|^\s{0,4}[✓✔√]|^\s{0,4}ok \d"
-"""What runners of tests and lists of issues print."""
+"""What test runners and issue lists print."""
 _FAILED = r"[^\n]{0,80}\b(?:failed|failure|error:)"
 _FEW = 3
-"""So many words may stand between a denial and what it denies."""
+"""At most this many words may separate a negation from what it negates."""
 _PROMPT = re.compile(
     r"(?i)\b(?:prompt|inputs?|question|instruction|query|completion|conversation|caption|user_message|messages|chat_history|generated_text|output_text)"
     r"[\"']?\s{0,3}[:=]\s{0,3}(?:\[\s{0,3})?(?:\{[^{}\n]{0,80}:\s{0,3})?[rbuf]{0,2}(?P<quote>[\"'])"
     r"|\btext=(?P<quote3>[\"'])|\"role\"\s?:\s?\"\w{1,20}\",\s{0,3}\"content\"\s?:\s?(?P<quote2>\")"
 )
-"""Where the text of somebody begins that a program was given or gave back."""
+"""The start of someone's text that a program received or returned."""
 _ASKED = re.compile(
     r"(?:\[\d{1,4}\] |\d{1,4}[.)] )?(?:How (?:to|do|can|should)|Why (?:is|was|does|did|do|am)|What (?:is|does|to|causes))\b|(?i:user|human|assistant|question): "
 )
-"""How the title of a question begins, or a turn of a conversation."""
+"""How the title of a question, or a turn in a conversation, begins."""
 
 
 def is_stated(line: TaggedLine, start: int, end: int) -> bool:
-    """Return whether the words `line.text[start:end]` state a failure, and do not only name one."""
+    """Return whether the words `line.text[start:end]` state a failure rather than just name one."""
     text = line.text
     first, _ = line.sentence(start)
     return not (
@@ -68,9 +68,9 @@ def is_stated(line: TaggedLine, start: int, end: int) -> bool:
 
 
 def is_told(line: TaggedLine, start: int, end: int) -> bool:
-    """Return whether the words `line.text[start:end]` of somebody tell of a failure that he met.
+    """Return whether the words `line.text[start:end]` are someone's report of a failure they encountered.
 
-    People tell in a list, below a heading, and say when it happens: `if I use two, it runs out of memory`.
+    People report failures in a list, below a heading, and say when they happen: `if I use two, it runs out of memory`.
     """
     first, last = line.sentence(start)
     return not (
@@ -92,7 +92,7 @@ def states(text: str, start: int, end: int, tree: LexiconNode) -> bool:
 
 
 def says_it_goes_on(text: str, tree: LexiconNode) -> bool:
-    """Return whether a line says that the program goes on in another way: again, with less, without this sample. Advice is no such word."""
+    """Return whether a line says the program continues in another way: again, with less, or without this sample. Advice does not count."""
     line = tagged(text, tree)
     if any(line.of(("no-failure",))):
         return True
@@ -108,12 +108,12 @@ def says_it_goes_on(text: str, tree: LexiconNode) -> bool:
 
 
 def says_it_drops(text: str, tree: LexiconNode) -> bool:
-    """Return whether a line says that one of several tries is given up."""
+    """Return whether a line says that one of several attempts is given up."""
     return any(tagged(text, tree).of(("drops",)))
 
 
 def is_quoted(text: str, start: int) -> bool:
-    """Return whether a place in a text lies in a prompt, a request or an answer that a program prints: quoted words of somebody."""
+    """Return whether a position in a text is inside a prompt, a request or an answer printed by a program: someone's quoted words."""
     if _ASKED.match(text, text.rfind("\n", 0, start) + 1):
         return True
     opened = None
@@ -127,9 +127,9 @@ def is_quoted(text: str, start: int) -> bool:
 
 
 def _is_counted(line: TaggedLine, end: int) -> bool:
-    """Return whether what stands behind some words makes them a counter or a switch."""
+    """Return whether what follows some words makes them a counter or a switch."""
     after = line.text[end:]
-    for between in (_COUNTED, _NOUGHT):
+    for between in (_COUNTED, _ZERO_COUNT):
         head = re.match(between, after)
         if head is None:
             continue
@@ -159,7 +159,7 @@ def _is_denied(line: TaggedLine, first: int, start: int) -> bool:
 
 def _is_supposed(line: TaggedLine, first: int, start: int, stating: Collection[str] = ("supposes-nothing",)) -> bool:
     stated = {tag.first for tag in line.of(stating)}
-    if any(tag.first not in stated and not _is_a_month(line, tag) for tag in line.within(("supposes",), first, start)):
+    if any(tag.first not in stated and not _is_month(line, tag) for tag in line.within(("supposes",), first, start)):
         return True
     if any(line.within(("explains",), first, start)):
         return True
@@ -171,14 +171,14 @@ def _is_supposed(line: TaggedLine, first: int, start: int, stating: Collection[s
     )
 
 
-def _is_a_month(line: TaggedLine, tag: Tag) -> bool:
-    """Return whether `May` is one of a date."""
+def _is_month(line: TaggedLine, tag: Tag) -> bool:
+    """Return whether `May` is part of a date."""
     start, end = line.span(tag)
     return line.text[start:end] == "May" and re.match(r"\d[-/ ]May|.?.?May[-/ ]{1,2}\d", line.text[max(0, start - 2) : end + 3]) is not None
 
 
 def _is_followed(line: TaggedLine, end: int, nameless: Collection[str] = ("names-nothing",)) -> bool:
-    """Return whether what stands right behind the words makes a name of them, or says that it does not happen."""
+    """Return whether what directly follows the words makes them a name, or says that it does not happen."""
     short = re.match(r"\s?\([A-Z]{2,6}\)", line.text[end:])
     end += short.end() if short else 0
     behind = next((number for number, word in enumerate(line.words) if word.start >= end), None)

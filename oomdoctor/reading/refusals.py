@@ -1,8 +1,8 @@
-"""Refusals of memory in a program's own words, whatever program says them: what the words of a sentence mean, and how they follow each other.
+"""Refused memory in the words of any program: what the words of a sentence mean, and the order they come in.
 
-A sentence says that memory lacks, that it could not be taken, that it went over what it may, or that more is needed than there is. Whose
-memory it was is said by the words of it, else by the nearest word for a place. Disks, times and tokens run out too: a word for one of them
-between the words of a form makes it another failure.
+A sentence may say that memory is lacking, that it could not be allocated, that a limit was exceeded, or that more is needed than available.
+Whose memory it was is given by those words, or otherwise by the nearest word for a place. Disk space, time and tokens run out too: a word
+for one of them within the words of a form makes it a different failure.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ _PLACES: Sequence[Collection[str]] = (
     ("device-memory", "device", "library", "host-memory", "host"),
     ("weak-host",),
 )
-"""Words for a place; those of a row count where no word of a row above it stands."""
+"""Words for a place; those in a row count if there is no word from a row above."""
 _BETWEEN = r"[,:|{}\[\]]\s"
-"""What parts the word that something lacks from the memory of another clause."""
+"""What separates the word for what is lacking from the memory in another clause."""
 _NAMED_ERROR = re.compile(r"(?:Error|Exception): ")
-"""What parts the name of an error from its message."""
+"""What separates the name of an error from its message."""
 _COMPARED = r"\d\s?[KMGT]i?B\)?\s?>\s?(?:[a-z]{1,12}\s){0,3}\d[\d.]*\s?[KMGT]i?B"
 _SIZE = r"(?<![\w.])\d[\d,.]*\s?(?:[KMGT]i?[Bb]|bytes?|[KMGT]\b|字节)|(?<![\w.])\d{8,20}(?![\w.])|0x[0-9a-f]{6,16}"
 
 
 class MemoryRefusal(Struct, frozen=True):
-    """A refusal that a sentence states: which form it has, where it stands, and whose memory it names, if it names any."""
+    """A refusal stated by a sentence: its form, its location, and whose memory it names, if any."""
 
     form: FormName
     start: int
     end: int
     whose: Whose | None
     is_of_one: bool = False
-    """Its sentence says that one process was ended, or which of several it was."""
+    """Its sentence says that one process was terminated, or which of several it was."""
 
 
 def find_refusals(text: str, tree: Lexicon) -> Iterator[MemoryRefusal]:
-    """Yield what a line says of memory that was refused, for each sentence the first form that fits."""
+    """Yield the memory refusals that a line states: for each sentence, the first form that matches."""
     line = tagged(text, tree)
     if "other-resource" in line.concepts:
         return
@@ -70,11 +70,11 @@ def find_refusals(text: str, tree: Lexicon) -> Iterator[MemoryRefusal]:
             last = within[0]
             whole = max((line.span(tag)[1] for tag in line.of(("limit",)) if tag.first == chain[-1].end), default=end)
             name: FormName = "fit" if _is_fit(chain, line) else form.id
-            yield MemoryRefusal(name, start, whole, _whose(chain, line, within), _is_of_one(chain, line, within))
+            yield MemoryRefusal(name, start, whole, _whose(chain, line, within), _concerns_one_process(chain, line, within))
 
 
 def whose_memory(text: str, tree: LexiconNode) -> Whose | None:
-    """Return whose memory the words of a text name; None where they name none, or both."""
+    """Return whose memory the words of a text name; None if they name none, or both."""
     line = tagged(text, tree)
     for row in _PLACES:
         owners = {_OWNERS[tag.concept] for tag in line.of(row)}
@@ -84,12 +84,12 @@ def whose_memory(text: str, tree: LexiconNode) -> Whose | None:
 
 
 def names_memory(text: str, tree: LexiconNode) -> bool:
-    """Return whether a text speaks of memory, or of a card."""
+    """Return whether a text mentions memory or a GPU."""
     return any(tagged(text, tree).of((*MEMORY, "device", "library", "out-of-memory")))
 
 
 def _chains(form: RefusalForm, line: TaggedLine) -> Iterator[Sequence[Tag]]:
-    """Yield the tags that follow each other as a form wants them."""
+    """Yield the tags that follow each other in the order a form requires."""
     for first in line.of(form.sequence[0]):
         chain = [first]
         for concepts in form.sequence[1:]:
@@ -104,7 +104,7 @@ def _chains(form: RefusalForm, line: TaggedLine) -> Iterator[Sequence[Tag]]:
 
 
 def _holds(form: RefusalForm, chain: Sequence[Tag], line: TaggedLine, within: tuple[int, int]) -> bool:
-    """Return whether the words of a form speak of memory and stand in one clause."""
+    """Return whether the words of a form concern memory and are in one clause."""
     start, end = line.span(chain[0])[0], line.span(chain[-1])[1]
     if end > within[1] or any(line.within(("other-thing",), start, end)):
         return False
@@ -123,8 +123,8 @@ def _is_fit(chain: Sequence[Tag], line: TaggedLine) -> bool:
     return any(line.words[tag.first].text.startswith("fit") for tag in chain if tag.concept == "allocate")
 
 
-def _is_of_one(chain: Sequence[Tag], line: TaggedLine, within: tuple[int, int]) -> bool:
-    """Return whether a sentence tells of one process that went over, or was ended for it, and not of any that do so."""
+def _concerns_one_process(chain: Sequence[Tag], line: TaggedLine, within: tuple[int, int]) -> bool:
+    """Return whether a sentence reports one particular process that exceeded its limit or was terminated for it, not any such process."""
     if any(line.within(("any-of-them", "would-do"), *within)):
         return False
     start, end = line.span(chain[0])[0], line.span(chain[-1])[1]
@@ -133,7 +133,7 @@ def _is_of_one(chain: Sequence[Tag], line: TaggedLine, within: tuple[int, int]) 
 
 
 def _whose(chain: Sequence[Tag], line: TaggedLine, within: tuple[int, int]) -> Whose | None:
-    """Return whose memory a sentence names: the memory of the form itself, else the place nearest to it in the sentence, then in the line."""
+    """Return whose memory a sentence names: in the form itself, or otherwise the nearest place in the sentence, then in the line."""
     start, end = line.span(chain[0])[0], line.span(chain[-1])[1]
     of_the_form = list(line.within(MEMORY[1:], start, end))
     if of_the_form:

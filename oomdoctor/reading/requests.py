@@ -1,4 +1,4 @@
-"""What somebody asks for who reports no failure of memory: a feature, a document, or why a loss is no number."""
+"""What someone requests without reporting a memory failure: a feature, a document, or why a loss is NaN."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _NAN_LOSS = r"(?i)\b(?:\w{1,20}_)?loss\b['\"]?\s{0,2}(?:is|are|becomes|became|tu
 
 
 def is_wish(text: str) -> bool:
-    """Return whether a text asks for a feature or a document and reports no failure."""
+    """Return whether a text requests a feature or a document and reports no failure."""
     return re.search(_WISH, text[:_MOST]) is not None
 
 
 def has_nan_loss(text: str) -> bool:
-    """Return whether a log prints, or somebody says, that a loss is no number."""
+    """Return whether a log prints, or someone says, that a loss is NaN."""
     return re.search(_NAN_LOSS, text[:_MOST]) is not None

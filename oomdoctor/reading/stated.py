@@ -1,7 +1,7 @@
-"""Refusals of memory that the lines of a text state, and how sure each of them is.
+"""Memory refusals stated by the lines of a text, and how certain each one is.
 
-A sentence is a failure where the program marks it as an error, where its own figures show that more was asked for than there was, or where
-it is the last word of a log. At the level of a warning it is pressure, below that it is nothing.
+A sentence is a failure if the program marks it as an error, if its own figures show that more was requested than available, or if
+it is the last statement in a log. At warning level it is pressure, and below that it is nothing.
 """
 
 from __future__ import annotations
@@ -25,60 +25,60 @@ from oomdoctor.reading.survival import goes_on
 from oomdoctor.reading.testimony import is_a_persons
 
 Weight = Literal["stated", "warned", "named"]
-"""A failure, pressure, or words that may be one where a log ends with them."""
+"""A failure, pressure, or words that may be a failure if a log ends with them."""
 
 _REFUSING = ("lack", "lacking", "out-of-memory", "fail", "failed", "exceed", "need")
-"""Concepts of which one stands in every refusal but a comparison of sizes."""
+"""Every refusal except a comparison of sizes contains one of these concepts."""
 _COMPARED = r"b\)?\s?>"
 _ERROR = re.compile(
     r"(?:^|[\s\[(|:\"'=<.*])(?:ERROR|Error|error|FATAL|Fatal|fatal|CRITICAL|Critical|SEVERE|PANIC|panic(?:ked)?|E\d{3,8}|ERR|\[E\]|E|F\d{3,8})(?=[\s:\])|,\"'>*])"
     r"|\b[A-Za-z_]\w{0,60}(?:Error|Exception|Fault|Failure)\b(?=[:(\s]|$)|\bException\b|\b[Ff]ailed\b|TT_FATAL|_ASSERT\b|[Aa]ssertion\b|\w_ERROR\s|what\(\):|\bAborted\b|\bterminat(?:ed|ing)\b|\bexiting\b|\bEXITING\b|\b[Cc]heck failed|\b_exception: |CCL WARN\s"
 )
-"""What a program calls an error; NCCL has no level above that of a warning."""
+"""What a program labels an error; NCCL has no level above warning."""
 _WARNING = re.compile(r"(?:^|[\s\[(|:\"'=<_])(?:WARN(?:ING)?|[Ww]arn(?:ing)?|W\d{3,8}|\[W\]|\w{2,40}Warning|W)(?=[\s:\])|,\"'>])")
 _REMARK = re.compile(
     r"(?:^|[\s\[(|:\"'=<])(?:INFO|[Ii]nfo|DEBUG|[Dd]ebug|TRACE|NOTE|[Nn]ote|[Tt]ip|[Hh]int|I\d{3,8}|\[I\]|I)(?=[\s:\])|,\"'>])"
     r"|^oomdoctor run: "
 )
-"""What is said below a warning, and what is quoted of this program: a log is no testimony of it."""
+"""Anything below warning level, and quotations of this program: a log is no evidence for it."""
 _RETURNED = re.compile(r"\b[A-Za-z_]\w{2,60}\(\)(?: failed)?:\s$|\brefused:\s$")
 """A function before what it reports, or what was refused before the reason."""
 _PROGRAM = re.compile(r"(?:^|[\s\])])[\w./+'-]{1,60}(?: [\w./+'-]{1,40}){0,8}:\s{1,3}$")
-"""A program, or what it was about, before what perror prints."""
+"""A program, or what it was working on, before perror's output."""
 _ONLY = re.compile(r"(?: memory)?(?:[\s.)\"'!]{0,6}$|[.:]{1,2}\s)|\s(?:\w{1,20}\s){0,3}(?:for|of|in|on)\s")
 _CALLED = re.compile(r"(?i)[ _](?:error|exception|fault)\b")
-"""What calls the words before it an error."""
+"""What labels the words before it as an error."""
 _RAISED = re.compile(r"panicked at|TT_FATAL|(?i:fatal error)|[Ee]rror termination|terminate called|Caused by:")
-"""What makes the lines below it the text of an error."""
+"""What marks the lines below it as the text of an error."""
 _GPU = re.compile(r"(?i)(?<![A-Za-z0-9_])(?:device|gpu|cuda|npu|xpu|hpu|rocm|nd)[ :#\[(]{0,2}(\d{1,3})(?![A-Za-z0-9_]|\.\d| ?[KMGT]i?B)")
 _NUMBER_OF_ONE = re.compile(r"(?i)(?<=\bcuda:)\d{1,3}\b|\b0x[0-9a-f]{1,16}\b")
-"""The number of a card and an address count nothing."""
+"""A GPU number and an address are not counts."""
 _LONGEST = 700
 _TORCH = re.compile(r"\b(?:CUDA|HIP|XPU|NPU|MPS backend) $")
 _TEMPLATE = re.compile(r"\{[A-Za-z_][\w.]{0,40}(?:[\[(!}]|:[.<>\d])|%[dszu]\b|%\.\d[fg]|\$\{")
-"""A sentence of source code, before its figures are filled in."""
+"""A sentence in source code, before its figures are filled in."""
 _FURTHER = 2
-"""So many lines below a sentence may hold its figures."""
+"""The figures of a sentence may be up to this many lines below it."""
 _AFTER, _BEHIND = 12, 4096
-"""Lines below a sentence that may tell what became of it, within so many characters."""
+"""Lines below a sentence that may show its outcome, within this many characters."""
 _OF_A_NAME_BEFORE = re.compile(r"(?:[A-Za-z0-9_]|[^\s(\[\"'`:,][-+.:=_]{1,2})$")
 _OF_A_NAME_BEHIND = re.compile(r"[A-Za-z0-9_]|[-=.:_][A-Za-z0-9]|\"?[}\]]")
-"""What makes words a part of a longer name: of an option, a metric, a class."""
+"""What makes words part of a longer name: of an option, a metric or a class."""
 _OF_A_CODE = re.compile(r"(?<![\w./-])(?:[A-Z][A-Z0-9]{0,19}_){0,3}(?:ERR|ERROR|STATUS|E)_$")
-"""What stands before them in the name of an error code, `ERR_OUT_OF_DEVICE_MEMORY`: a line that begins its sentence with one states it."""
+"""What precedes them in an error code name, `ERR_OUT_OF_DEVICE_MEMORY`: a line whose sentence begins with one states it."""
 _FEW = 4
-"""So few lines behind it leave open whether a log ends with what a line names."""
+"""With at most this many lines after it, a log may still end with what a line names."""
 _QUESTION = re.compile(r"[?？]\s{0,4}$")
 _ABOVE = 3
 _LAST_WORD = re.compile(r"(?i)\W*(?:(?!(?:i|i'm|we|my|it|was|get|got|getting|the)\b)[\w.:#()\[\]-]{1,40}\s){0,4}?\W*$")
-"""What a line holds before and behind a refusal that is all that it says."""
+"""What a line may contain before and after a refusal that is all it says."""
 _REST = re.compile(r"\W*(?:(?:for|of|in|on|at|to|while|when|during|with|from|by)\b[^\n]{0,120}|\([^()\n]{0,120}\))?\W*$")
 _SMALL = {letter: letter + 32 for letter in range(ord("A"), ord("Z") + 1)}
 _BARE_WORDS = re.compile(r"(?i)out[ _]of[ _]memory")
 
 
 class _Sentence(Struct, frozen=True):
-    """A refusal, the line that states it, and what stands around that."""
+    """A refusal, the line that states it, and the text around that line."""
 
     refusal: MemoryRefusal
     line: str
@@ -88,7 +88,7 @@ class _Sentence(Struct, frozen=True):
 
     @property
     def head(self) -> str:
-        """What stands before the refusal."""
+        """The text before the refusal."""
         return self.line[: self.refusal.start]
 
     @property
@@ -98,7 +98,7 @@ class _Sentence(Struct, frozen=True):
 
     @property
     def is_marked(self) -> bool:
-        """Whether the program calls it an error."""
+        """Whether the program labels it an error."""
         return bool(
             _ERROR.search(self.head)
             or _RETURNED.search(self.head)
@@ -110,7 +110,7 @@ class _Sentence(Struct, frozen=True):
 
     @property
     def _is_reported(self) -> bool:
-        """Whether a line is what `perror` prints, a program and that it got no memory, or says that something was ended for taking too much."""
+        """Whether a line is `perror` output, a program and a lack of memory, or says something was terminated for using too much."""
         if self.refusal.form == "over":
             return self.refusal.is_of_one
         is_said = self.refusal.form in ("lack", "refused") and _PROGRAM.search(self.head) is not None
@@ -118,7 +118,7 @@ class _Sentence(Struct, frozen=True):
 
 
 class StatedRefusal(Struct, frozen=True):
-    """A refusal that a line states, whose memory it was, and what it says of sizes."""
+    """A refusal stated by a line, whose memory it was, and the sizes it gives."""
 
     start: int
     end: int
@@ -128,16 +128,16 @@ class StatedRefusal(Struct, frozen=True):
 
 
 class RefusalReader:
-    """Reads refusals by the words of one lexicon."""
+    """Reads refusals using the words of one lexicon."""
 
     def __init__(self, tree: Lexicon) -> None:
         self._tree = tree
-        # Looking for these is many times quicker than for words.
+        # Looking for these is many times faster than looking for words.
         self._owners = sorted(rarest_words(tree, ("sign-of-memory",)))
         self._signs = signs_of(tree, _REFUSING, _COMPARED)
 
     def read(self, text: str, *, is_end: bool = False) -> Iterator[StatedRefusal]:
-        """Yield the refusals in a text, at most one for a line. `is_end`: a log ends with the text, so that what is only named counts too."""
+        """Yield the refusals in a text, at most one per line. `is_end`: the text is the end of a log, so a mere mention counts too."""
         for start, end in self.telling_lines(text):
             end = min(end, start + _LONGEST)
             stated = _read(text[start:end], _lines_before(text, start), text[end : end + _BEHIND], self._tree, is_end)
@@ -145,7 +145,7 @@ class RefusalReader:
                 yield replace(stated, start=start + stated.start, end=start + stated.end)
 
     def telling_lines(self, text: str) -> list[tuple[int, int]]:
-        """Return where the lines begin and end that may state a refusal."""
+        """Return the start and end of each line that may state a refusal."""
         small = text.lower().replace("’", "'")
         if len(small) != len(text):
             small = text.translate(_SMALL)
@@ -162,7 +162,7 @@ class RefusalReader:
 
 @lru_cache(maxsize=256)
 def _read(line: str, above: str, behind: str, tree: Lexicon, is_end: bool) -> StatedRefusal | None:
-    """Return what a line between others states. A text is read again where lines of it may have been cut: most of them are the same."""
+    """Return what a line states, given those around it. If lines may have been cut, a text is read again, and most of them are the same."""
     refusals = list(find_refusals(line, tree))
     if not refusals or _TEMPLATE.search(line):
         return None
@@ -172,7 +172,7 @@ def _read(line: str, above: str, behind: str, tree: Lexicon, is_end: bool) -> St
     for refusal in refusals:
         sentence = _Sentence(refusal, line, above, after, tree)
         if _REMARK.search(sentence.head) or (_is_of_torch(sentence) and not _is_last_word(sentence)):
-            continue  # PyTorch's own message has a reader of its own
+            continue  # PyTorch's own message has its own reader
         whose = refusal.whose or whose_memory(above, tree) or "host"
         weight = _weight(sentence, figures, is_end) if whose != "chip" else None
         if weight is None or (whose == "shared" and weight != "stated"):
@@ -188,10 +188,10 @@ def _is_of_torch(sentence: _Sentence) -> bool:
 
 
 def _weight(sentence: _Sentence, fields: dict[str, Value], is_end: bool) -> Weight | None:
-    """Return how surely a refusal is told of this run: the one table of that. None where it is only mentioned."""
+    """Return how certain it is that this run had a refusal: the only table for that. None if it is only mentioned."""
     refusal, tree, shown = sentence.refusal, sentence.tree, is_shown(fields)
     sized = refusal.form in ("lack", "refused") and "requested_bytes" in fields
-    is_named = sized or refusal.whose is not None or names_memory(sentence.above + sentence.line, tree) or _is_of_storage(sentence)
+    is_named = sized or refusal.whose is not None or names_memory(sentence.above + sentence.line, tree) or _is_for_storage(sentence)
     if not is_named or (shown is False and refusal.form in ("over", "short", "fit")):
         return None
     if not shown and not states(_NUMBER_OF_ONE.sub(_masked, sentence.line), refusal.start, refusal.end, tree):
@@ -203,7 +203,7 @@ def _weight(sentence: _Sentence, fields: dict[str, Value], is_end: bool) -> Weig
     if _WARNING.search(sentence.head) and not _ERROR.search(sentence.head):
         return "warned"
     if not sentence.is_marked and (is_a_persons(tagged(sentence.line, tree)) or any(tagged(sentence.above, tree).of(("reports",)))):
-        return "named" if is_end and _is_named_at_the_end(sentence) else None  # what people tell has a reader of its own
+        return "named" if is_end and _is_named_at_the_end(sentence) else None  # what people report has its own reader
     is_last = not sentence.after and _is_last_word(sentence)
     if shown or sized or (sentence.is_marked and _is_refusal(sentence)) or is_last:
         return "stated"
@@ -214,20 +214,20 @@ def _masked(number: re.Match[str]) -> str:
     return "x" * len(number[0])
 
 
-def _is_of_storage(sentence: _Sentence) -> bool:
-    """Return whether something was not allocated that is nothing but memory: a buffer, a tensor."""
+def _is_for_storage(sentence: _Sentence) -> bool:
+    """Return whether what could not be allocated is nothing but memory: a buffer, a tensor."""
     return any(tagged(sentence.phrase, sentence.tree).of(("allocate",))) and any(tagged(sentence.line, sentence.tree).of(("stored",)))
 
 
 def _is_named_at_the_end(sentence: _Sentence) -> bool:
-    """Return whether a log may end with what a line names: words of a sentence, and no part of a name or of an option."""
+    """Return whether a log may end with what a line names: words of a sentence, not part of a name or an option."""
     if sentence.refusal.form not in ("lack", "refused") or len(sentence.after) >= _FEW or _QUESTION.search(sentence.line):
         return False
     return sentence.is_marked or not _is_part_of_a_name(sentence)
 
 
 def _is_part_of_a_name(sentence: _Sentence) -> bool:
-    """Return whether the words are a part of the name of an option, a metric or a class, and no error of that name is stated."""
+    """Return whether the words are part of the name of an option, a metric or a class, and no error with that name is stated."""
     behind = sentence.line[sentence.refusal.end :]
     if re.match(r"(?:Error|Exception)\s{0,4}(?::|$)", behind) or (re.match(r"\s{0,4}(?::|$)", behind) and _OF_A_CODE.search(sentence.head)):
         return False
@@ -236,21 +236,21 @@ def _is_part_of_a_name(sentence: _Sentence) -> bool:
 
 
 def _is_refusal(sentence: _Sentence) -> bool:
-    """Return whether an error says without two figures that memory was refused."""
+    """Return whether an error states, without giving two figures, that memory was refused."""
     if sentence.refusal.form == "lack" and _BARE_WORDS.fullmatch(sentence.phrase) and sentence.refusal.whose is None:
-        # The bare words are also what a driver's code is called: they count where a program ends with them.
+        # The bare words are also the name of a driver error code: they count if a program ends with them.
         return not sentence.after or "alloc" in (sentence.above + sentence.line).lower()
     return sentence.refusal.form != "short"
 
 
 def _is_last_word(sentence: _Sentence) -> bool:
-    """Return whether a line is hardly more than that memory was refused."""
+    """Return whether a line says hardly more than that memory was refused."""
     behind = sentence.line[sentence.refusal.end :]
     return sentence.refusal.form in ("lack", "refused") and bool(_LAST_WORD.match(sentence.head) and _REST.match(behind))
 
 
 def _with_figures(line: str, behind: str) -> str:
-    """Return a sentence with the lines below it that go on with its figures."""
+    """Return a sentence together with the lines below it that continue with its figures."""
     further = re.match(rf"(?:\n[ \t]{{0,8}}[-(]\s{{0,2}}\S[^\n]*){{0,{_FURTHER}}}", behind)
     return (line + (further[0] if further else ""))[: 2 * _LONGEST]
 

@@ -1,6 +1,6 @@
-"""Whether a program lived on after a failure: it says that it goes on another way, it is at work behind it, or it ends well.
+"""Whether a program survived a failure: it says it continues another way, it makes progress afterwards, or it ends well.
 
-What a program prints that is at work, or ends well, stands in rules/lexicon/survival.yaml.
+rules/lexicon/survival.yaml defines what a program that is making progress, or that ends well, prints.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _MARK = r"\W{0,8}"
 """What a line may begin with before its first word."""
 _LONGEST = 1500
 _AROUND = 4
-"""A program says within so many lines after a failure what it does about it."""
+"""A program says what it does about a failure within this many lines after it."""
 
 
 def goes_on(texts: Sequence[str], tree: LexiconNode) -> bool:
-    """Return whether a program handles the failure that the first of these lines states: it says so, or it is at work or ends well after it."""
+    """Return whether a program handles the failure stated in the first line: it says so, or it makes progress or ends well afterwards."""
     after = texts[1:]
     if any(map(is_error, after)):
         return False
@@ -34,7 +34,7 @@ def goes_on(texts: Sequence[str], tree: LexiconNode) -> bool:
 
 
 def was_handled(told: str, after: bytes, tree: LexiconNode) -> bool:
-    """Return whether a program that says on a line (`told`) or right behind it that it goes on did: something that is no error follows."""
+    """Return whether a program that says it continues (in `told` or directly after it) really did: a line that is not an error follows."""
     texts = _texts(after[:_REACH])
     if any(map(is_error, texts)):
         return False
@@ -49,12 +49,12 @@ def was_handled(told: str, after: bytes, tree: LexiconNode) -> bool:
 
 
 def outlived(error: str, after: bytes, tree: LexiconNode) -> bool:
-    """Return whether a run outlived an error: it is at work behind it (`after`: up to the next failure), or says that it handled it."""
+    """Return whether a run survived an error: it makes progress afterwards (`after`: up to the next failure), or says it handled it."""
     return runs(after) or any(says_it_goes_on(text, tree) for text in (error, *_texts(after[: _REACH // 8])[:_AROUND]))
 
 
 def ended_well(after: bytes, tree: LexiconNode) -> bool:
-    """Return whether what a run printed behind a failure ends well, and holds no further error."""
+    """Return whether what a run printed after a failure ends well and contains no further error."""
     texts = _texts(after[-_REACH:])
     return any(_says_it_ended_well(text, tree) for text in texts[-_LAST_LINES:]) and not any(map(is_error, texts))
 
@@ -72,7 +72,7 @@ def _is_at_work(text: str, tree: LexiconNode) -> bool:
 
 
 def _says_it_ended_well(text: str, tree: LexiconNode) -> bool:
-    """Return whether a line tells of a good end: anywhere in it, or with hardly more than a word at its start."""
+    """Return whether a line reports a successful end: anywhere in it, or with hardly more than one word at its start."""
     line = tagged(text[:_LONGEST], tree)
     told = list(line.of(("ends-well",)))
     if any(not any(tag.first <= other.first < tag.end for tag in told) for other in line.of(("ends-badly",))):
