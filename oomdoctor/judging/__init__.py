@@ -1,1 +1,1 @@
-"""From what logs say to one verdict: which failure came first, what only followed, what the run survived, and how sure that is."""
+"""From what logs say to one verdict: which failure came first, what followed from it, what the run survived, and how certain that is."""

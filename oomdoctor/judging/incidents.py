@@ -1,8 +1,8 @@
-"""Events -> incidents and a verdict: the first failure is the root, what follows from it is folded below it.
+"""Events -> incidents and a verdict: the first failure is the root, and what follows from it is folded below it.
 
-A message is weighed by what stands around it. A SIGKILL alone has several senders; after a CUDA error it is the launcher
-tidying up, while a model is loading it is the kernel running out of memory. A cuDNN start failure after a failed
-device-side assert is its echo. A refusal that the program handled, with progress after it, is pressure and no death.
+A message is weighed by what is around it. A SIGKILL alone has several possible senders; after a CUDA error it is the launcher
+cleaning up, and while a model is loading it is the kernel running out of memory. A cuDNN initialization failure after a failed
+device-side assert is its echo. A refusal that the program handled, with progress after it, is pressure and not a crash.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from oomdoctor.case.incident import Incident
 
 _DEVICE = frozenset({Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM})
 _ECHOES = frozenset({Kind.MASKED_DEVICE_OOM, Kind.SHM_OOM})
-"""What can also be the echo of another failure, where a message does not name memory itself."""
+"""What may also be the echo of another failure if the message does not name memory itself."""
 _FULL = 0.97
 _END = ("signal", "exit_code")
 _SIGKILL = "SIGKILL"
@@ -28,37 +28,37 @@ _NO_MEMORY_HAS = 1 << 50
 _BEYOND_NUMBERS = "torch-cuda-oom-1eb"
 """Torch prints no figure for a request of an exbibyte or more (c10/cuda/CUDACachingAllocator.cpp, `one_exa_bytes`)."""
 _NAMED = frozenset({"device-memory-named-at-the-end", "host-memory-named-at-the-end"})
-"""Words of memory with which a log ends, and which no program marks as an error."""
+"""Words for memory that end a log and that no program marks as an error."""
 _OPEN_ENDS = {
     "nccl-unhandled-system-error": ("consequence", "nccl-debug"),
     "watched-unseen-end": ("output-unseen", "unseen-output"),
     "watched-node-died": ("end-unseen", "unseen-end"),
     "watched-wrapper-died": ("end-unseen", "unseen-end"),
 }
-"""Messages that tell only that something ended: why the verdict is open, and what settles it."""
+"""Messages that report only that something ended: why the verdict is open, and what settles it."""
 _FIGURES = ("requested_bytes", "total_bytes", "free_bytes", "allocated_bytes", "anon_rss_bytes", "total_vm_bytes")
 
 
 class LaterEvidence(Protocol):
-    """What tells whether a run lived on after an event."""
+    """Shows whether a run survived an event."""
 
     def went_on(self, event: Event) -> bool:
-        """Return whether the program handled it and worked on."""
+        """Return whether the program handled it and kept working."""
 
     def ended_well(self, event: Event) -> bool:
         """Return whether nothing failed after it, and the log says at its end that all went well."""
 
 
 def find_incidents(events: Sequence[Event], progress: LaterEvidence) -> tuple[Incident, ...]:
-    """Return the failures of one run, the first and surest in front.
+    """Return the failures of one run, the first and most certain one in front.
 
-    `progress` tells of an event whether its source shows that the run went on after it.
+    `progress` shows, for an event, whether its source shows the run continuing after it.
     """
     return _with_other_error(_memory_incidents(events, progress), events, progress)
 
 
 def _with_other_error(incidents: tuple[Incident, ...], events: Sequence[Event], progress: LaterEvidence) -> tuple[Incident, ...]:
-    """Return the incidents, or the other error that came first where what was incidents only follows from one."""
+    """Return the incidents, or the other error that came first if what seemed to be incidents only follows from one."""
     if incidents and not _may_follow(incidents[0]):
         return incidents
     ordered = order_events(events)
@@ -84,50 +84,50 @@ def _with_other_error(incidents: tuple[Incident, ...], events: Sequence[Event], 
 
 
 def _number(ordered: Sequence[Event], event: Event) -> int:
-    """Return where an event stands, which may have been weighed anew since."""
+    """Return the position of an event, which may have been reweighed since."""
     return next((number for number, other in enumerate(ordered) if _is_same(other, event)), len(ordered))
 
 
 def _may_follow(incident: Incident) -> bool:
-    """Return whether a failure may be nothing but the end that another error had: a process that was killed, a message of the others."""
+    """Return whether a failure may be just the way another error ended: a killed process, or a message from the other ranks."""
     if incident.survived or incident.kind is Kind.CONSEQUENCE:
         return True
     root = incident.root
     if incident.kind is Kind.HOST_OOM:
         return incident.certainty is not Certainty.CERTAIN and root.fields.get("ended_by") == _SIGKILL
-    return incident.kind is Kind.LOOK_ALIKE and incident.certainty is not Certainty.CERTAIN and _is_faint(root)
+    return incident.kind is Kind.LOOK_ALIKE and incident.certainty is not Certainty.CERTAIN and _is_ambiguous(root)
 
 
 def _memory_incidents(events: Sequence[Event], progress: LaterEvidence) -> tuple[Incident, ...]:
-    """Return the failures that messages state, the first and surest in front; what any program calls an error counts for nothing here."""
+    """Return the failures that messages state, the first and most certain one in front; generic program errors are ignored here."""
     ordered = order_events(events)
-    ordered = [_as_told(event, ordered[:number]) for number, event in enumerate(ordered)]
+    ordered = [_reinterpreted(event, ordered[:number]) for number, event in enumerate(ordered)]
     failures = [event for event in ordered if event.is_failure]
     last = max((_position(event) for event in failures if not event.caught), default=("", -1))
     ends = [event for event in ordered if not event.kind.is_memory and event.outcome is Outcome.FAILURE]
-    survived = {id(event) for event in _survived(failures, last, progress) if not _was_missed(event, ends)}
+    survived = {id(event) for event in _survived(failures, last, progress) if not _ended_something(event, ends)}
     living = [event for event in failures if id(event) not in survived]
     look_alikes = [
         event
         for event in ordered
         if event.kind in (Kind.LOOK_ALIKE, Kind.KERNEL_RESOURCE)
-        and not (_is_of_another(event, living) or (event.caught and progress.went_on(event)))
+        and not (_is_other_worker(event, living) or (event.caught and progress.went_on(event)))
     ]
     echoes = [event for event in ordered if event.kind is Kind.CONSEQUENCE]
     if echoes and progress.ended_well(echoes[-1]):
         echoes = []
     stops = [event for event in look_alikes if "stopped" in event.fields]
-    if stops and _stands_before([event for event in echoes if _of_a_failed_rank(event)], stops, ordered):
-        # A launcher that is told to stop after a rank failed, here or on another node, only tidies up.
+    if stops and _stands_before([event for event in echoes if _concerns_failed_rank(event)], stops, ordered):
+        # A launcher that is told to stop after a rank failed, here or on another node, is only cleaning up.
         echoes += stops
         look_alikes = [event for event in look_alikes if event not in stops]
     handled = [event for event in ordered if event.kind.is_memory and (id(event) in survived or not event.is_failure)]
 
     strong = [event for event in living if event.certainty in _STRONG]
-    # What a program warns of and goes on is no failure: it does not explain what failed after it.
+    # A warning after which the program continues is not a failure: it does not explain what failed later.
     warned = [event for event in look_alikes if event.outcome is Outcome.PRESSURE]
     look_alikes = [event for event in look_alikes if event.outcome is not Outcome.PRESSURE]
-    firm = [event for event in look_alikes if not _is_faint(event)]
+    firm = [event for event in look_alikes if not _is_ambiguous(event)]
     echoed = [event for event in strong if event.kind in _ECHOES and event.certainty is not Certainty.CERTAIN]
     if firm and len(echoed) == len(strong) and strong and ordered.index(firm[0]) < ordered.index(strong[0]):
         # A library that fails after another failure of the device is its echo.
@@ -179,9 +179,9 @@ def decide_verdict(ordered: Sequence[Incident]) -> Verdict:
 
 
 def order_events(events: Iterable[Event]) -> list[Event]:
-    """Events of all sources in the order in which they happened.
+    """Return the events of all sources in the order in which they happened.
 
-    By time where every failure carries a full time of one form, else in the order of the sources and the lines.
+    They are sorted by time if every failure has a full timestamp in the same format, otherwise by source and line.
     """
     listed = list(events)
     stamps = [event.time for event in listed if event.is_failure]
@@ -207,7 +207,7 @@ def _group_memory_incidents(
     for event in living:
         group = _group(event)
         if event.certainty is not Certainty.CERTAIN and group not in explicit and group != root_group and event not in strong[:1]:
-            # A kill or an unclear library error beside an explicit failure of another memory followed from that failure.
+            # A kill or an unclear library error alongside an explicit failure of another memory followed from that failure.
             consequences.append(event)
             continue
         groups.setdefault(group, []).append(event)
@@ -220,12 +220,12 @@ def _group_memory_incidents(
     return tuple(out)
 
 
-def _as_told(event: Event, before: Sequence[Event]) -> Event:
-    """Return an event as what it says and what stood before it make of it.
+def _reinterpreted(event: Event, before: Sequence[Event]) -> Event:
+    """Return an event as interpreted from its own text and what precedes it.
 
-    A request beyond all memory that there is is a size read from garbage or a wrong shape, and no shortage. A worker that its
-    supervisor ended for its own time-out did not run out of memory, whatever the supervisor guesses. An allocator that cannot work
-    on this machine serves nothing, however little is asked for.
+    A request beyond any existing amount of memory is a size read from garbage or a wrong shape, not a shortage. A worker that its
+    supervisor terminated for exceeding its own timeout did not run out of memory, whatever the supervisor guesses. An allocator that cannot
+    work on this machine serves nothing, however small the request.
     """
     if not event.is_failure:
         return event
@@ -237,7 +237,7 @@ def _as_told(event: Event, before: Sequence[Event]) -> Event:
 
 
 def as_counted(events: Sequence[Event]) -> list[Event]:
-    """Return events as they are where the kernel is known to have killed nothing: whoever died of SIGKILL was ended by somebody."""
+    """Return the events as they read if the kernel is known to have killed nothing: whoever died of SIGKILL was terminated by somebody."""
     if not any(event.fields.get("kernel_kills") == 0 for event in events):
         return list(events)
     return [_ended_by_somebody(event) for event in events]
@@ -249,24 +249,24 @@ def _ended_by_somebody(event: Event) -> Event:
     return replace(event, kind=Kind.LOOK_ALIKE, certainty=Certainty.CERTAIN)
 
 
-def _is_faint(event: Event) -> bool:
-    """Return whether another failure has several readings, or only tells how a process ended: neither answers what was asked before it."""
+def _is_ambiguous(event: Event) -> bool:
+    """Return whether another failure is ambiguous, or only reports how a process ended: neither accounts for an earlier request."""
     return event.certainty is Certainty.POSSIBLE or any(name in event.fields for name in _END)
 
 
-def _is_of_another(event: Event, failures: Sequence[Event]) -> bool:
-    """Return whether a time-out is of another worker than the one that was killed."""
+def _is_other_worker(event: Event, failures: Sequence[Event]) -> bool:
+    """Return whether a timeout belongs to a worker other than the one that was killed."""
     pids = {failure.fields["pid"] for failure in failures if "pid" in failure.fields}
     return bool(pids) and "overdue_pid" in event.fields and event.fields["overdue_pid"] not in pids
 
 
-def _of_a_failed_rank(event: Event) -> bool:
-    """Return whether a consequence speaks of a rank that failed, and not of one that its launcher is closing."""
+def _concerns_failed_rank(event: Event) -> bool:
+    """Return whether a consequence concerns a rank that failed rather than one its launcher is shutting down."""
     return "signal" not in event.fields or "exit_code" in event.fields
 
 
 def _stands_before(some: Sequence[Event], others: Sequence[Event], ordered: Sequence[Event]) -> bool:
-    """Return whether the first of `some` stands before the first of `others`."""
+    """Return whether the first of `some` comes before the first of `others`."""
     return bool(some) and ordered.index(some[0]) < ordered.index(others[0])
 
 
@@ -289,7 +289,7 @@ def _make_incident(root: Event, members: Sequence[Event], consequences: Sequence
 
 
 def _find_root(members: Sequence[Event]) -> Event:
-    """Return the root among the messages of one failure: the first, unless one near it says the same with figures."""
+    """Return the root among the messages of one failure: the first, unless a nearby one says the same with figures."""
     best = min(members, key=lambda event: _ORDER[event.certainty])
     first = next(event for event in members if event.certainty is best.certainty)
     if _count_figures(first):
@@ -306,7 +306,7 @@ def _count_figures(event: Event) -> int:
 
 
 def _survived(failures: Sequence[Event], last: tuple[str, int], progress: LaterEvidence) -> Iterator[Event]:
-    """Yield the failures that the program handled. Where the last of a kind was outlived, those before it in its log were, too."""
+    """Yield the failures that the program handled. If the run survived the last of a kind, it survived the earlier ones in that log too."""
     outlived: set[tuple[str, str]] = set()
     ended: set[str] = set()
     for event in reversed(failures):
@@ -320,19 +320,19 @@ def _survived(failures: Sequence[Event], last: tuple[str, int], progress: LaterE
 
 
 def _is_survived(event: Event, last: tuple[str, int], progress: LaterEvidence) -> bool:
-    """Return whether the program handled it: progress follows, and no failure (`last`: the last unhandled) that it could have led to."""
+    """Return whether the program handled it: progress follows, and no failure (`last`: the last unhandled one) it could have caused."""
     if not event.caught and ("exception" in event.fields or event.frame is not None):
         return last <= _position(event) and progress.ended_well(event)
     if last > _position(event):
         return False
-    # What was killed is over, whatever else ends well.
+    # A killed process is gone, whatever else ends well.
     return progress.went_on(event) or (event.caught and event.kind is not Kind.HOST_OOM and progress.ended_well(event))
 
 
-def _was_missed(event: Event, ends: Sequence[Event]) -> bool:
-    """Return whether a kill was the end of something, whatever progress stands after it.
+def _ended_something(event: Event, ends: Sequence[Event]) -> bool:
+    """Return whether a kill ended something, even if progress follows it.
 
-    Slurm tells of kills when a step is over; and of a process that the kernel killed the others may know nothing, and work on until
+    Slurm reports kills when a step is over; and when the kernel kills one process, the others may not know, and keep working until
     they wait for it.
     """
     if event.kind is not Kind.HOST_OOM or event.certainty is not Certainty.CERTAIN:
@@ -345,20 +345,20 @@ def _stands_behind(end: Event, event: Event) -> bool:
 
 
 def _weigh(event: Event, events: Sequence[Event]) -> Event:
-    """Weigh a message with several readings: what stands near it can make it likelier."""
+    """Weigh an ambiguous message: what is near it can make it more likely."""
     if event.kind is Kind.HOST_OOM:
         used = [value for other in events if isinstance(value := other.fields.get("host_used_percent"), (int, float, str))]
         full = any(_as_number(value) >= 80 for value in used)
         if event.fields.get("ended_by") == _SIGKILL or event.phase == "model-load" or full:
             # Nothing else that was read explains it, or it would not be weighed.
             return replace(event, certainty=Certainty.LIKELY)
-    if event.kind is Kind.MASKED_DEVICE_OOM and any(map(_speaks_for_memory, events)):
+    if event.kind is Kind.MASKED_DEVICE_OOM and any(map(_suggests_memory_failure, events)):
         return replace(event, certainty=Certainty.LIKELY)
     return event
 
 
-def _speaks_for_memory(event: Event) -> bool:
-    """Return whether it is a warning about memory, or shows a card that is full."""
+def _suggests_memory_failure(event: Event) -> bool:
+    """Return whether it is a warning about memory, or shows a GPU that is full."""
     return (event.kind.is_memory and not event.is_failure) or (card_share(event) or 0) >= _FULL
 
 

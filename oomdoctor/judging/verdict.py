@@ -1,4 +1,4 @@
-"""The one place that makes a verdict: of the messages of a run, else of how its logs end; and what is left of it where not all was read."""
+"""The one place where a verdict is made: from a run's messages, or else how its logs end; and what is left of it if not all was read."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from oomdoctor.reading.survival import ended_well, outlived, was_handled
 _PROGRESS_STEPS = 2
 _OTHER = frozenset({Kind.LOOK_ALIKE, Kind.KERNEL_RESOURCE, Kind.CONSEQUENCE})
 _SOON = 2 << 10
-"""What a warning names follows it within so many bytes."""
+"""What a warning names follows it within this many bytes."""
 
 
 class Judgement(Struct, frozen=True):
-    """What the logs of one run come to."""
+    """The conclusion drawn from the logs of one run."""
 
     events: Sequence[Event]
-    """Their messages, as what stands around them makes of each."""
+    """Their messages, as interpreted from what is around them."""
     incidents: tuple[Incident, ...]
     verdict: Verdict
     facts: Mapping[str, Value] = {}
-    """What their ends tell: `log.last_error`, the error that is no failure of memory."""
+    """What the ends of the logs show: `log.last_error`, the error that is not a memory failure."""
 
 
 def decide(events: Sequence[Event], reads: Sequence[SourceEvents], tree: LexiconNode) -> Judgement:
-    """Return what the messages of one run (`events`, those of `reads`) say about memory, and which failure came first."""
+    """Return what the messages of one run (`events`, from `reads`) say about memory, and which failure came first."""
     judged = as_counted(_named_by_warning(events, tree))
     incidents = find_incidents(judged, LogProgress(judged, reads, tree)) if judged else ()
     decided = decide_verdict(incidents)
@@ -48,7 +48,7 @@ def decide(events: Sequence[Event], reads: Sequence[SourceEvents], tree: Lexicon
 
 
 def _named_by_warning(events: Sequence[Event], tree: LexiconNode) -> list[Event]:
-    """Return the events; the last warning of a refused allocation is a failure where an error that names nothing soon follows it."""
+    """Return the events; the last warning of a refused allocation is a failure if an error that names nothing soon follows it."""
     warned = [event for event in events if event.kind.is_memory and event.outcome is Outcome.PRESSURE and "requested_bytes" in event.fields]
     if not warned or any(event.is_failure or event.kind in _OTHER for event in events):
         return list(events)
@@ -69,7 +69,7 @@ def _named_by_warning(events: Sequence[Event], tree: LexiconNode) -> list[Event]
 
 
 def verdict_of_a_part(decided: Verdict) -> Verdict:
-    """Return the verdict where not all of the logs could be read: what is not known to have failed may have."""
+    """Return the verdict if not all of the logs could be read: what is not known to have failed may have failed."""
     if decided.memory_failure != "no":
         return decided
     if decided.reason == "nothing-read":
@@ -78,7 +78,7 @@ def verdict_of_a_part(decided: Verdict) -> Verdict:
 
 
 def verdict_of_told(event: Event) -> Verdict:
-    """Return the verdict on what somebody says, which is never certain: no log states it."""
+    """Return the verdict on what a person reports, which is never certain: no log states it."""
     certainty = event.certainty or Certainty.POSSIBLE
     return Verdict(
         memory_failure="possible" if certainty is Certainty.POSSIBLE else "yes", kind=event.kind, certainty=certainty, reason="told"
@@ -86,7 +86,7 @@ def verdict_of_told(event: Event) -> Verdict:
 
 
 class LogProgress:
-    """What the logs of a run show behind a failure."""
+    """What the logs of a run show after a failure."""
 
     def __init__(self, events: Sequence[Event], reads: Sequence[SourceEvents], tree: LexiconNode) -> None:
         self._reads = {read.source.name: read for read in reads}
@@ -94,16 +94,16 @@ class LogProgress:
         self._told = [event for event in events if event.kind is not Kind.CONTEXT and event.outcome is Outcome.FAILURE]
 
     def went_on(self, event: Event) -> bool:
-        """Return whether the program handled a failure, or an error, and worked on."""
+        """Return whether the program handled a failure, or an error, and kept working."""
         after = self._after(event)
         if event.kind is Kind.OTHER_ERROR:
-            return outlived(event.text, self._until_the_next(event, after), self._tree) or self.ended_well(event)
+            return outlived(event.text, self._until_next_failure(event, after), self._tree) or self.ended_well(event)
         before = self._reads[event.place.source].before.get(event.place.offset)
         is_ahead = before is not None and went_on(before, after, _PROGRESS_STEPS)
         return is_ahead or (event.caught and was_handled(event.text, after, self._tree))
 
     def ended_well(self, event: Event) -> bool:
-        """Return whether the log says at its end that all went well, and tells of no failure behind this one."""
+        """Return whether the log says at its end that all went well, and reports no failure after this one."""
         place = event.place
         later = any(other.place.source == place.source and other.place.offset > place.offset for other in self._told)
         return not later and ended_well(self._after(event), self._tree)
@@ -113,8 +113,8 @@ class LogProgress:
         end = event.place.offset + len(event.text.encode("utf-8", "replace")) - (read.source.size - len(read.last))
         return read.last[max(0, end) :]
 
-    def _until_the_next(self, event: Event, after: bytes) -> bytes:
-        """Return what stands behind an error and before the next failure of the same log."""
+    def _until_next_failure(self, event: Event, after: bytes) -> bytes:
+        """Return the text after an error and before the next failure in the same log."""
         place = event.place
         start = place.offset + len(event.text.encode("utf-8", "replace"))
         later = (
