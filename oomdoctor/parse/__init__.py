@@ -1,1 +1,1 @@
-"""Windows -> events: signatures from rules/, and a few families of messages that one pattern cannot hold."""
+"""Windows -> events: signatures from rules/, and a few families of messages that no single pattern can match."""

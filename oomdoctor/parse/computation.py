@@ -14,7 +14,7 @@ _KEPT = 4096
 
 
 class ComputationFinder:
-    """Finds what tracebacks compute; lines that were seen before are not searched again, for ranks fail in the same place."""
+    """Finds what tracebacks were computing; lines already seen are not searched again, since ranks fail in the same place."""
 
     def __init__(self, computations: Sequence[ComputationCore]) -> None:
         self._forms = [
@@ -23,7 +23,7 @@ class ComputationFinder:
         self._known: dict[bytes, str | None] = {}
 
     def find(self, traceback: bytes, before: bytes) -> str | None:
-        """Return what a traceback computes; where there is none, what the source lines that end `before` do."""
+        """Return what a traceback was computing; if there is none, what the source lines at the end of `before` were computing."""
         lines = traceback[-_REACH:].split(b"\n") if traceback else _source_lines(before)
         named = (self._named(line) for line in reversed(lines[-_MOST_LINES:]))
         return next((computation for computation in named if computation is not None), None)
@@ -37,12 +37,12 @@ class ComputationFinder:
 
 
 def _matches(form: bytes, words: Sequence[bytes], line: bytes) -> bool:
-    """Return whether a line holds a form; one without its words is never compiled."""
+    """Return whether a line matches a form; a form whose words are absent is never compiled."""
     return (not words or any(word in line for word in words)) and re.search(form, line) is not None
 
 
 def _source_lines(before: bytes) -> list[bytes]:
-    """Return the indented lines right before a message: the end of a traceback whose frames are not in the log."""
+    """Return the indented lines directly before a message: the end of a traceback whose frames are not in the log."""
     lines = before[-_REACH:].rstrip(b"\n").split(b"\n")
     first = len(lines)
     while first > 0 and len(lines) - first < _MOST_LINES and _SOURCE.match(lines[first - 1]):

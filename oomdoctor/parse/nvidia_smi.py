@@ -1,6 +1,6 @@
-"""The tables that `nvidia-smi` prints, of drivers 384 to 610: header, cards, MIG devices and processes.
+"""The tables printed by `nvidia-smi`, with drivers 384 to 610: header, GPUs, MIG devices and processes.
 
-Columns moved over the years; the cells kept their form. From 610 on the header says KMD Version and CUDA UMD Version
+Columns moved over the years; the cells kept their form. From 610 the header says KMD Version and CUDA UMD Version
 (docs.nvidia.com/deploy/nvidia-smi, change log).
 """
 
@@ -17,7 +17,7 @@ from oomdoctor.units import MIB
 
 DRIVER_KEYS = ("Driver Version", "KMD Version")
 CUDA_KEYS = ("CUDA Version", "CUDA UMD Version")
-"""What the header of the table and `nvidia-smi -q` call the two versions, up to 600 and from 610 on."""
+"""What the table header and `nvidia-smi -q` call the two versions, up to 600 and from 610."""
 
 _LINE = re.compile(r"[^\n]+")
 _HEADER = re.compile(
@@ -33,7 +33,7 @@ _MEMORY = re.compile(
     rf"{_USAGE}(?:(?P<cell_end>\s{{0,4}}\|)(?:\s{{0,12}}\S{{1,6}}\s{{1,12}}(?P<mode>Default|E\. Process|E\. Thread|Prohibited))?)?"
 )
 _BAR1 = re.compile(r"\|\s{10,40}\|\s{1,40}\d{1,8}MiB\s{0,4}/")
-"""The second line of a MIG device: its window of the PCI bus, which is no memory of the card."""
+"""The second line of a MIG device: its window on the PCI bus, which is not GPU memory."""
 _MIG_MODE = re.compile(r"\|\s{1,60}(?P<mode>Enabled|Disabled)\*?\s{0,4}\|\s*$")
 _MIG_DEVICE = re.compile(
     rf"\|\s{{1,6}}(?P<index>\d{{1,3}})\s{{1,8}}(?P<gi>\d{{1,3}})\s{{1,8}}(?P<ci>\d{{1,3}})\s{{1,8}}(?P<device>\d{{1,3}})\s{{1,8}}\|\s{{1,24}}{_USAGE}"
@@ -47,7 +47,7 @@ _OTHER_TABLES = ("MIG devices:", "Processes:")
 
 
 class SmiRow(Struct, frozen=True, kw_only=True):
-    """Something that a table says, and where in the text it stands."""
+    """One item of a table, and its location in the text."""
 
     start: int
     end: int
@@ -62,11 +62,11 @@ class SmiHeader(SmiRow, frozen=True, kw_only=True):
 
 
 class SmiGpu(SmiRow, frozen=True, kw_only=True):
-    """A card: two or three lines. Where its first line is missing, `index`, `name` and `bus_id` are None."""
+    """A GPU: two or three lines. If its first line is missing, `index`, `name` and `bus_id` are None."""
 
     index: int | None = None
     name: str | None = None
-    """As printed: one that ends in dots is cut."""
+    """As printed: one that ends in dots is truncated."""
     bus_id: str | None = None
     ecc: str | None = None
     """`Off`, `On`, `N/A`, or the number of errors that ECC could not correct."""
@@ -78,10 +78,10 @@ class SmiGpu(SmiRow, frozen=True, kw_only=True):
 
 
 class SmiMigDevice(SmiRow, frozen=True, kw_only=True):
-    """An instance of a card that is cut into several."""
+    """An instance of a GPU that is partitioned."""
 
     index: int
-    """Of the card."""
+    """The index of the GPU."""
     gpu_instance: int
     compute_instance: int
     used_bytes: int
@@ -89,23 +89,23 @@ class SmiMigDevice(SmiRow, frozen=True, kw_only=True):
 
 
 class SmiProcess(SmiRow, frozen=True, kw_only=True):
-    """A process that uses a card."""
+    """A process that uses a GPU."""
 
     index: int
-    """Of the card."""
+    """The index of the GPU."""
     pid: int
     type: str
-    """`C` computes, `G` draws."""
+    """`C` is compute, `G` is graphics."""
     name: str
     used_bytes: int | None = None
-    """None where the driver does not say, as on Windows."""
+    """None if the driver does not report it, as on Windows."""
 
 
 Row = Union[SmiHeader, SmiGpu, SmiMigDevice, SmiProcess]
 
 
 def read_rows(text: str) -> Iterator[Row]:
-    """Return what the tables in `text` say, in order. A table may be cut at either end, and lines of other programs may stand between."""
+    """Return the rows of the tables in `text`, in order. A table may be cut off at either end, and contain other programs' lines."""
     card: SmiGpu | None = None
     for line in _LINE.finditer(text):
         if "|" not in line[0]:
@@ -132,12 +132,12 @@ def read_rows(text: str) -> Iterator[Row]:
 
 
 def has_whole_process_table(text: str) -> bool:
-    """Return whether a table of processes is there from its head to its last line, so that a card that is not in it has none listed."""
+    """Return whether a process table is complete from its head to its last line, so that a GPU not in it has no processes listed."""
     return _WHOLE.search(text) is not None
 
 
 def _row(text: str, start: int, end: int) -> Row | None:
-    """Return the row that a line is or, for a card, begins with."""
+    """Return the row that a line is or, for a GPU, the row it begins."""
     if cells := _HEADER.search(text, start, end):
         return SmiHeader(start=cells.start(), end=cells.end(), smi=cells["smi"], driver=cells["driver"], cuda=cells["cuda"])
     if cells := _CARD.search(text, start, end):

@@ -1,4 +1,4 @@
-"""What was seen of a run -> events: what a recorder or the reader of a series saw is no text, and no text can pass for it."""
+"""Observations of a run -> events: what a recorder or the reader of a series observed is not text, and no text can be mistaken for it."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from oomdoctor.parse.reading import LogReader, SourceEvents
 from oomdoctor.parse.traceback import find_traceback, whole_traceback
 
 _LARGEST = 1 << 59
-"""No size of a memory and no count of anything is larger; evidence may be damaged, or made to harm."""
+"""No memory size and no count exceeds this; evidence may be damaged, or crafted to do harm."""
 _LONGEST = 400
 _SOMEWHERE = Place("", 0, is_whole=True)
 
 
 class ObservedFile(Struct, frozen=True, kw_only=True):
-    """A file beside the logs of a run: what was seen in it, and the text that it holds, which is read like a log."""
+    """A file alongside the logs of a run: what was observed in it, and the text it contains, which is read like a log."""
 
     name: str
     events: tuple[Event, ...] = ()
     text: bytes = b""
-    """Where `events` are failures, the traceback that was recorded with them."""
+    """If `events` are failures, the traceback recorded with them."""
     size: int = 0
 
 
 class Observer:
-    """Makes events of what was seen, with what rules/observations says of each kind."""
+    """Makes events from observations, using what rules/observations says about each kind."""
 
     def __init__(self, pack: Pack) -> None:
         self._pack = pack
 
     def event(self, id: str, seen: Mapping[str, Value | None] | None = None) -> Event:
-        """Return the event of an observation; fields that are None, and figures that nothing has, are left out. `rank` is its rank."""
+        """Return the event of an observation; fields that are None, and impossible figures, are left out. `rank` is its rank."""
         core = self._pack.observations[id]
         fields = {**core.set, **{name: kept for name, value in (seen or {}).items() if (kept := _plausible(value)) is not None}}
         rank = fields.pop("rank", None)
@@ -57,7 +57,7 @@ class Observer:
 
 
 def read_observed(part: ObservedFile, reading: LogReader) -> SourceEvents:
-    """Return the events of a file: those that were seen, then those that its text states, whose lines are none of the file."""
+    """Return the events of a file: those observed, then those stated by its text, whose lines are not lines of the file."""
     read = reading.read_one(part.name, part.text) if part.text else SourceEvents(Source(name=part.name, size=0))
     stated = [replace(event, place=Place(part.name, event.place.offset, is_whole=True)) for event in read.events]
     seen = [replace(event, place=Place(part.name, len(part.text) + number, is_whole=True)) for number, event in enumerate(part.events)]
@@ -71,7 +71,7 @@ def read_observed(part: ObservedFile, reading: LogReader) -> SourceEvents:
 
 
 def _at_traceback(event: Event, traceback: bytes, computations: ComputationFinder) -> Event:
-    """Return an event with what the traceback tells that was recorded with it; where it tells no phase, the program may have."""
+    """Return an event with what its recorded traceback shows; if that shows no phase, the program may have stated one."""
     trace = find_traceback(traceback, b"", event.rank)
     return replace(event, phase=trace.phase or event.phase, frame=trace.frame, computes=computations.find(trace.text, traceback))
 

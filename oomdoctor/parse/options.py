@@ -1,4 +1,4 @@
-"""Options that a log shows in the command of its run or in a dump of its arguments, as they are written, known or not."""
+"""Options shown in a log, in the command of its run or in a dump of its arguments, as written, known or not."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _OPTION = re.compile(rf"(?<!\S)--?(?P<name>[A-Za-z][\w.-]{{1,60}})(?:[ =](?P<val
 _ARGUMENT = re.compile(r"[(,{ ]'?(?P<name>[A-Za-z]\w{1,60})'?(?:=|: )(?P<value>'[^'\n]{0,120}'|[^\s,(){}\[\]]{1,120})")
 _DUMP = ("Namespace(", "non-default args", "ServerArgs(", "EngineArgs(")
 _LEAST = 2
-"""Options on a line; of one alone a sentence may speak. A line that a command goes on in has one."""
+"""Minimum number of options on a line; a sentence may mention just one. The continuation line of a command has one."""
 
 
 def options_in(text: str) -> dict[str, str]:
-    """Return the options of a text by name, each as it is said first; an option without a value is `true`."""
+    """Return the options in a text by name, each with its first value; an option without a value is `true`."""
     options: dict[str, str] = {}
     for name, value in _options(text):
         if len(options) >= _MOST:

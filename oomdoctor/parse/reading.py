@@ -1,4 +1,4 @@
-"""Sources -> events: each source read once, several at a time, the end of a large one first."""
+"""Sources -> events: each source is read once, several at a time, the end of a large one first."""
 
 from __future__ import annotations
 
@@ -40,47 +40,47 @@ from oomdoctor.parse.traceback import whole_traceback
 from oomdoctor.reading.progress import find_last_steps, find_steps_passed
 
 _LAST = 64 << 10
-"""How much of a source's end is kept where it must be seen whether a run went on."""
+"""How much of a source's end is kept to see whether a run continued."""
 _MOST_EVENTS = 20_000
 _MOST_STEPS = 64
 _MOST_TRACEBACKS = 8
 _MOST_NEARBY = 16
 _BEFORE, _AFTER = 4 << 10, 2 << 10
 _BAR = 300
-"""So much before a failure shows how far the run had come."""
+"""This much text before a failure shows how far the run had progressed."""
 _WITH_CONTEXT = 64
-"""Of very many logs only the first are searched for settings and memory series."""
+"""With very many logs, only the first ones are searched for settings and memory series."""
 _SPLIT = 32 << 20
-"""From this size on the threads read a file together."""
+"""From this size, the threads read a file together."""
 _COUNTED = 256 << 10
-"""Line ends are counted in so many bytes at once."""
+"""Line ends are counted in blocks of this many bytes."""
 _PICKLES = (b"\x80\2", b"\x80\3", b"\x80\4", b"\x80\5")
-"""How files begin that Python's pickle wrote, as snapshots of memory are."""
+"""How files written by Python's pickle begin, such as memory snapshots."""
 CAN_START_THREADS = sys.platform != "emscripten"
 _PARTS = 4
-"""How many parts of a large file each thread gets, so that one which was held up does not hold up all."""
+"""Parts of a large file per thread, so that one delayed thread does not delay all."""
 
 Progress = Callable[[int], None]
 Early = Callable[[Sequence[Event]], None]
 
 
 class SourceEvents(Struct):
-    """What reading one source gave."""
+    """The result of reading one source."""
 
     source: Source
     events: list[Event] = field(default_factory=list)
     before: dict[int, bytes] = field(default_factory=dict)
-    """Offset of a failure -> what stands before it, to see progress after it."""
+    """Offset of a failure -> the text before it, to detect progress after it."""
     steps: dict[int, int] = field(default_factory=dict)
     """Offset of a failure -> the last step that progress showed before it."""
     passed: dict[int, int] = field(default_factory=dict)
-    """Offset of a failure -> how many training steps had passed."""
+    """Offset of a failure -> the number of training steps completed."""
     tracebacks: dict[int, bytes] = field(default_factory=dict)
-    """Offset of a failure -> the traceback that ends in it, of the first few."""
+    """Offset of a failure -> the traceback that ends in it, for the first few."""
     nearby: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
-    """Offset of a failure -> what stands before it and from it on, of the first few."""
+    """Offset of a failure -> the text before it and from it on, for the first few."""
     first: bytes = b""
-    """How it begins: there stands the command that was typed."""
+    """Its beginning, which contains the command that was typed."""
     last: bytes = b""
     unread: int = 0
     gaps: list[Gap] = field(default_factory=list)
@@ -91,7 +91,7 @@ _UNTOLD = (Kind.CONTEXT, Kind.OTHER_ERROR, Kind.CONSEQUENCE)
 
 
 class LogReader:
-    """One run of the tool: the rules, the prefilter for the size at hand, and how many threads may read."""
+    """One run of the tool: the rules, the prefilter for the current size, and how many threads may read."""
 
     def __init__(self, pack: Pack, *, jobs: int = 1, progress: Progress | None = None, early: Early | None = None) -> None:
         self.pack = pack
@@ -104,7 +104,7 @@ class LogReader:
         self._lock = threading.Lock()
 
     def engines(self, size: int | None) -> Engines:
-        """Return the engines for an input of this size; databases are made once, their scratch space once a thread."""
+        """Return the engines for an input of this size; databases are built once, their scratch space once per thread."""
         engines: Engines | None = getattr(self._local, "engines", None)
         if engines is not None:
             return engines
@@ -119,7 +119,7 @@ class LogReader:
         return copy
 
     def read(self, names: Sequence[str]) -> list[SourceEvents]:
-        """All sources, several at once where there are many."""
+        """Read all sources, several at once if there are many."""
         if len(names) > 1:
             self.engines(None)
         if self.jobs == 1 or len(names) < 8:
@@ -142,10 +142,10 @@ class LogReader:
         return [source for source in out if source is not None]
 
     def read_one(self, name: str, data: bytes | None = None, *, context: bool = True, at: str | None = None) -> SourceEvents:
-        """One source, with its events in the order of the file; what could not be read is a gap.
+        """Read one source, with its events in file order; anything unreadable is a gap.
 
-        Without `context` only failures are looked for: the settings of a run stand in its first logs too.
-        `at` is where the bytes lie, where that is not what the source is called.
+        Without `context` only failures are searched for: the settings of a run are in its first logs too.
+        `at` is the location of the bytes, if it differs from the name of the source.
         """
         opened = open_path(at or name) if data is None else open_bytes(data)
         read = SourceEvents(Source(name=name, size=0, complete=False))
@@ -164,7 +164,7 @@ class LogReader:
         return read
 
     def read_alone(self, name: str) -> SourceEvents:
-        """Return what a source says beside which there is nothing: where it is no text, its silence says nothing."""
+        """Return what a source says if it is the only one: if it is not text, its silence means nothing."""
         read = self.read_one(name)
         if read.events or read.gaps or not os.path.isfile(name):
             return read
@@ -198,14 +198,14 @@ class LogReader:
         self._last_words(read)
 
     def _end_of_stream(self, done: Walk, engines: Engines, collector: _EventCollector) -> None:
-        """Now that its end is known, the end of a stream is read like that of a file."""
+        """Read the end of a stream like that of a file, now that it is known."""
         tally = LiteralCount(self.recogniser.literals.quotas, 0, done.end)
         start = done.end - done.tail.size
-        # What is kept may begin inside a message: its first bytes are context only.
+        # What is kept may begin inside a message: its first bytes are only context.
         walk_windows(done.tail, engines, tally, collector.window, start=start, first=last_mib_start(done.end), line=done.line)
 
     def _by_ranges(self, opened: Opened, read: SourceEvents) -> None:
-        """Return the end first, and the rest in parts that the threads share."""
+        """Read the end first, and the rest in parts shared by the threads."""
         assert opened.descriptor is not None  # noqa: S101 - the caller looked
         assert opened.size is not None  # noqa: S101
         descriptor, size = opened.descriptor, opened.size
@@ -242,12 +242,12 @@ class LogReader:
         self._last_words(read)
 
     def _last_words(self, read: SourceEvents) -> None:
-        """Add what the end of a source says where no message in it tells of memory."""
+        """Add what the end of a source says if none of its messages mentions memory."""
         read.events = _with_last_words(read.events, self.recogniser, read.last, read.source)
 
 
 def _with_last_words(events: list[Event], recogniser: Recogniser, last: bytes, source: Source) -> list[Event]:
-    """Return the events of a source with what its end says, where none of them tells whether memory failed."""
+    """Return the events of a source with what its end says, if none of them shows whether memory failed."""
     if not all(event.kind in _UNTOLD for event in events):
         return events
     last_words = recogniser.last_words(last, source.name, source.size)
@@ -259,7 +259,7 @@ def _with_last_words(events: list[Event], recogniser: Recogniser, last: bytes, s
 
 
 class _EventCollector:
-    """Events of one walk; a message that two windows show is kept once."""
+    """The events of one walk; a message that appears in two windows is kept once."""
 
     def __init__(self, recogniser: Recogniser, source: str) -> None:
         self._recogniser = recogniser
@@ -277,19 +277,19 @@ class _EventCollector:
         for event in self._recogniser.events(window, self._source):
             key = (event.signature, event.place.offset, event.text[:200])
             known = self.events.get(key)
-            if known is None or _told(event) > _told(known):
+            if known is None or _informativeness(event) > _informativeness(known):
                 self.events[key] = event
             if event.is_failure and len(self.steps) < _MOST_STEPS:
                 self._progress(window, event)
 
     def _progress(self, window: Window, event: Event) -> None:
-        """Return how far the run had come; what stands before a failure is kept where nothing says that the program ended with it."""
+        """Record how far the run had progressed; the text before a failure is kept unless the program is known to have ended with it."""
         reached = window.before + window.raw[: max(0, event.place.offset - window.base)]
         before = reached[-_BEFORE:]
         if len(self.nearby) < _MOST_NEARBY:
             at = max(0, event.place.offset - window.base)
             self.nearby[event.place.offset] = before, window.raw[at : at + _AFTER]
-        # A bar and the message can share a line: the text of an event begins where its line does.
+        # A bar and the message can share a line: an event's text begins where its line does.
         steps = find_last_steps(before + event.text[:_BAR].encode())
         if steps:
             self.steps[event.place.offset] = max(steps.values())
@@ -321,20 +321,20 @@ class _EventCollector:
 
 
 def around(read: SourceEvents, offset: int) -> tuple[bytes, bytes]:
-    """Return what stands before a failure and from it on, as far as it was kept."""
+    """Return the text before a failure and from it on, as far as it was kept."""
     if offset in read.nearby:
         return read.nearby[offset]
     at = offset - (read.source.size - len(read.last))
     return (read.last[max(0, at - _BEFORE) : at], read.last[at : at + _AFTER]) if at >= 0 else (read.before.get(offset, b""), b"")
 
 
-def _told(event: Event) -> tuple[int, bool, bool]:
-    """Return how much an event tells: a window that ends soon after a message shows less of it than the next one."""
+def _informativeness(event: Event) -> tuple[int, bool, bool]:
+    """Return how informative an event is: a window that ends soon after a message shows less of it than the next one."""
     return len(event.fields), event.frame is not None, event.phase is not None
 
 
 def make_engines(recogniser: Recogniser, size: int | None) -> Engines:
-    """Return the prefilters of all literals and of those of failures, for an input of `size` bytes."""
+    """Return the prefilters of all literals and of failure literals, for an input of `size` bytes."""
     literals = recogniser.literals
     if size is not None and size <= SMALL:
         return Engines(literals.search, literals.search, literals.longest, literals.openings)
@@ -346,7 +346,7 @@ def make_engines(recogniser: Recogniser, size: int | None) -> Engines:
 
 
 def read_events(text: str, recogniser: Recogniser) -> list[Event]:
-    """Return the messages in a text at hand, without weighing them."""
+    """Return the messages in a given text, without weighing them."""
     data = text.encode("utf-8", "surrogatepass")
     collector = _EventCollector(recogniser, "<text>")
     tally = LiteralCount(recogniser.literals.quotas, 0, len(data))
@@ -367,7 +367,7 @@ def _read_end(opened: Opened, size: int) -> bytes:
 
 
 def _read_start(opened: Opened) -> bytes:
-    """Return the beginning of a source; of a stream that is gone nothing is kept."""
+    """Return the beginning of a source; nothing is kept of a stream that has been consumed."""
     if opened.descriptor is None:
         held = getattr(opened.reader, "_reader", opened.reader)
         return bytes(held.getbuffer()[:_LAST]) if hasattr(held, "getbuffer") else b""
@@ -378,7 +378,7 @@ def _read_start(opened: Opened) -> bytes:
 
 
 def _numbered(events: list[Event], descriptor: int, size: int) -> list[Event]:
-    """Line numbers for the events near the start of a large file, lines from the end for those near its end."""
+    """Return the events with line numbers near the start of a large file, and lines from the end for those near its end."""
     out = dict(enumerate(events))
     line, at = 1, 0
     for number, event in enumerate(events):
@@ -403,14 +403,14 @@ def _newlines(descriptor: int, start: int, end: int) -> int:
         data = os.pread(descriptor, min(_COUNTED, end - start), start)
         if not data:
             break
-        # For lines of the usual length twice as fast as `count`, which looks at byte after byte (CPython 3.10 to 3.13).
+        # For lines of the usual length this is twice as fast as `count`, which looks at every byte (CPython 3.10 to 3.13).
         count += len(data) - len(data.replace(b"\n", b""))
         start += len(data)
     return count
 
 
 def _run_together(tasks: Sequence[Callable[[], None]], jobs: int) -> None:
-    """Run tasks in their order, at most `jobs` at once, and waits; the first error is raised again."""
+    """Run tasks in order, at most `jobs` at once, and wait for them; the first error is raised again."""
     if jobs == 1 or len(tasks) == 1:
         for task in tasks:
             task()

@@ -1,4 +1,4 @@
-"""Windows -> events: which signatures to try where, and what an event keeps of its place."""
+"""Windows -> events: which signatures to try where, and what an event records of its location."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from oomdoctor.reading.mood import is_quoted, says_it_goes_on, states
 
 _LONGEST_TEXT = 1500
 _REMARK = r"\W{0,4}(?:INFO|DEBUG|TRACE|[Ii]nfo|[Dd]ebug|[Tt]race)\b"
-"""What a program says at a level below a warning is no failure of its own."""
+"""What a program logs below warning level is not a failure in itself."""
 _ANY_ERROR = (Kind.OTHER_ERROR, Kind.CONSEQUENCE)
 _RAISED = (Kind.OTHER_ERROR, Kind.LOOK_ALIKE)
-"""Kinds beside those of memory whose messages end a traceback that tells where."""
+"""Kinds other than memory failures whose messages end a traceback that gives the location."""
 _SURE = (None, Certainty.POSSIBLE, Certainty.LIKELY, Certainty.CERTAIN)
 _LONG_LINE = 1500
 _AROUND, _BEHIND, _CAUGHT_LINES = 300, 1200, 4
-"""Where a program says what it does about a failure: so many characters and lines around the message."""
+"""Where a program says what it does about a failure: this many characters and lines around the message."""
 _OF_A_REPORTER = "reported-"
 _LONGEST_REPORT = 64 << 10
-"""What a person writes about a run stands before the log of it, and no further down."""
+"""A person's description of a run comes before its log, within this many bytes."""
 
 
 _OWN_TRACEBACK = re.compile(rb"\[rank(\d{1,5})\]: Traceback \(most recent")
@@ -49,9 +49,9 @@ _QUOTED_CODE = re.compile(
 _SECTION = re.compile(
     r"^(?:-{4,} (?P<captured>Captured )?[^\n]{1,80} -{4,}|={4,} [^\n]{1,80} ={4,}|_{4,} [^\n]{1,160} _{4,})$", re.MULTILINE
 )
-"""The head of a section of what pytest prints."""
+"""The head of a section in pytest's output."""
 LAST_WORDS = 8 << 10
-"""A failure further from the end is not what a log ends with."""
+"""A failure farther from the end is not what a log ends with."""
 _WORDS = "words"
 LAST_SIGNS = (
     b"rror", b"ERR", b"xception", b"FATAL", b"atal", b"anic", b"CRITICAL", b"ailed", b"ailure", b"Fail ", b"bort", b"ault", b"nterrupt", b"E: ", b"Traceback", b"terminate called",
@@ -59,27 +59,27 @@ LAST_SIGNS = (
     b"less than desired", b"OOM", b"bad_alloc", b"OutOf", b"xceed", b"illed", b"KILL", b" full", b"too small", b"TOO SMALL", b"peicher", b"o more memory", b"memori", "memória".encode(), "mémoire".encode(), "памят".encode(), "メモリ".encode(), "記憶".encode(), "메모리".encode(), b"Morto", b"Ucciso", b"ignal", b"137", b"-9", b"kill", "杀".encode(), "信号".encode(), "退出".encode(), "返回".encode(), "終了".encode(), "了".encode(), "不足".encode(), "内存".encode(), "显存".encode(),
     "tötet".encode(), b"Terminado", "arrêté".encode(), "Убито".encode(), "Уничтожено".encode(),
 )  # fmt: skip
-"""One of these stands in all that ends a log badly; looking for them is a hundred times cheaper than for words."""
+"""Every bad end of a log contains one of these; searching for them is a hundred times cheaper than searching for words."""
 
 
 class Literals(Struct, frozen=True):
-    """All literals of the rules by their numbers, as the search for them needs them."""
+    """All literals of the rules by number, as the search for them needs them."""
 
     texts: list[bytes]
     search: FindPrefilter
-    """What looks for them in small inputs."""
+    """Searches for them in small inputs."""
     quotas: list[Quota]
     failing: list[bool]
-    """Which are those of failures."""
+    """Which of them are failure literals."""
     longest: int
     """Length of the longest."""
     openings: list[tuple[int, bytes]]
-    """Those that begin with a line end, with what follows it; the shortest first."""
+    """Those that begin with a line end, with what follows it; shortest first."""
 
 
 @functools.lru_cache(maxsize=2)
 def _literals(pack: Pack) -> Literals:
-    """Return the literals of a pack: making the tables takes as long as reading a pasted line."""
+    """Return the literals of a pack: building the tables takes as long as reading a pasted line."""
     texts = [literal.encode() for literal in pack.literals]
     courses, sampled = pack.courses, pack.sampled
     quotas = [COURSE if number in courses else CONTEXT if number in sampled else FAILURES for number in range(len(texts))]
@@ -95,12 +95,12 @@ def _literals(pack: Pack) -> Literals:
 
 
 _FEW_JOINTS = 4
-"""So many texts with joined lines are read before an index of all literals is worth its making."""
+"""After this many texts with joined lines, an index of all literals is worth building."""
 
 
 @functools.lru_cache(maxsize=2)
 def _by_pair(pack: Pack) -> dict[str, list[int]]:
-    """Return the numbers of the literals in which two characters follow each other."""
+    """Return the numbers of the literals that contain each pair of adjacent characters."""
     out: dict[str, list[int]] = {}
     for number, literal in enumerate(pack.literals):
         for pair in {literal[at : at + 2] for at in range(len(literal) - 1)}:
@@ -109,12 +109,12 @@ def _by_pair(pack: Pack) -> dict[str, list[int]]:
 
 
 class Recogniser:
-    """All signatures, by literal; each is read from the pack when a literal of it is first seen. Threads may share one."""
+    """All signatures, by literal; each is read from the pack when one of its literals is first seen. Threads may share one."""
 
     def __init__(self, pack: Pack) -> None:
         self._pack = pack
         self.signatures: dict[str, Signature] = {}
-        """Those that were read so far, by id."""
+        """Those read so far, by id."""
         self.literals = _literals(pack)
         self._behind: list[list[Signature] | None] = [None] * len(pack.literals)
         self._by_number: dict[int, Signature] = {}
@@ -129,7 +129,7 @@ class Recogniser:
         return signatures
 
     def is_general(self, event: Event) -> bool:
-        """Return whether an event is a sentence of any program, which gives way to a program's own message on its line."""
+        """Return whether an event is a generic sentence, which gives way to a program's own message on the same line."""
         return self.signatures[event.signature].general
 
     @functools.cached_property
@@ -148,30 +148,30 @@ class Recogniser:
         return self._by_number[number]
 
     def events(self, window: Window, source: str) -> list[Event]:
-        """Every message in a window, in the order of the text."""
+        """Return every message in a window, in text order."""
         messages: dict[tuple[str, int, int], tuple[Match, Flow]] = {}
         for flow in split_flows(window.raw, window.base, rejoin=not window.context):
             seen: dict[tuple[str, int], int] = {}
             for match in self._matches(flow, window.literals, window.base):
                 line = flow.line_at(match.start)
-                # Two readings of one text (as it stands, and with cut lines joined) are one message: the same family
-                # or signature, the same line, the same turn on that line.
+                # Two readings of one text (as it is, and with broken lines joined) are one message: the same family or signature, the same
+                # line, the same position on that line.
                 name = self.signatures[match.signature].family or match.signature
                 turn = seen[name, line.offset] = seen.get((name, line.offset), 0) + 1
                 key = (name, line.offset, turn)
                 known = messages.get(key)
-                # A figure of which a terminal kept the end on the next line is whole only where the lines are joined.
+                # A figure whose end the terminal wrapped onto the next line is complete only when the lines are joined.
                 more = -1 if known is None else len(match.fields) - len(known[0].fields)
                 if known is None or more > 0 or (more == 0 and flow.is_joined(match.start, match.end)):
                     messages[key] = (match, flow)
         real = [(match, flow) for match, flow in messages.values() if not self._is_only_text(match, flow)]
-        kept = self._without_doubles(self._without_general(real))
+        kept = self._without_duplicates(self._without_general(real))
         out = [self._event(match, flow, window, source) for match, flow in kept]
         out.sort(key=lambda event: event.place.offset)
         return out
 
     def last_words(self, last: bytes, source: str, size: int) -> list[Event]:
-        """Return what the words at the end of a source say in which no message states a failure: any sentence may be one there."""
+        """Return what the words at the end of a source say if no message there states a failure: any sentence may be one."""
         raw = last[-LAST_WORDS:]
         if _WORDS not in self._pack.families or not any(sign in raw for sign in LAST_SIGNS):
             return []
@@ -191,7 +191,7 @@ class Recogniser:
         return reader(self._pack.lexicon, is_end=True)
 
     def _is_caught(self, text: str, match: Match) -> bool:
-        """Return whether the words around a message say that the program handled it and went on."""
+        """Return whether the words around a message say that the program handled it and continued."""
         lines = _lines_around(text, match)
         return any(self._goes_on.search(line.lower()) and says_it_goes_on(line, self._pack.lexicon) for line in lines)
 
@@ -201,15 +201,15 @@ class Recogniser:
 
     @staticmethod
     def _is_only_text(match: Match, flow: Flow) -> bool:
-        """Return whether a message is part of a text: of source code, of a prompt, of what a test printed."""
-        return _is_code(flow.text, match.start) or _is_of_a_prompt(flow, match.start) or _is_captured(flow.text, match.start)
+        """Return whether a message is only quoted text: part of source code, of a prompt, or of a test's output."""
+        return _is_code(flow.text, match.start) or _is_in_prompt(flow, match.start) or _is_captured(flow.text, match.start)
 
     def _matches(self, flow: Flow, literals: Set[int], base: int) -> Iterable[Match]:
-        """Yield the messages of programs, and of sentences of many programs those that no such message explains."""
+        """Yield the messages of programs, and any generic sentences that none of those explains."""
         candidates = self._candidates(flow, literals)
         if base > _LONGEST_REPORT:
             candidates = [signature for signature in candidates if not signature.id.startswith(_OF_A_REPORTER)]
-        # In the order of the text: that of literals would change with every rule.
+        # In text order: the order of literals would change with every rule.
         own = sorted(self._read(flow, [signature for signature in candidates if not signature.general]), key=_place)
         yield from own
         general = [signature for signature in candidates if signature.general]
@@ -219,7 +219,7 @@ class Recogniser:
             yield from sorted(self._read(flow, of_many), key=_place)
 
     def _candidates(self, flow: Flow, literals: Set[int]) -> Iterable[Signature]:
-        """Return the signatures of which a literal stands in a text."""
+        """Return the signatures with a literal in a text."""
         candidates: dict[str, Signature] = {}
         for number in literals:
             for signature in self.behind(number):
@@ -229,7 +229,7 @@ class Recogniser:
         return candidates.values()
 
     def _across_joints(self, flow: Flow) -> Iterator[int]:
-        """Yield the literals that are whole only now that lines are joined: the bytes that were searched do not hold them."""
+        """Yield the literals that are complete only now that lines are joined: the bytes searched do not contain them."""
         if not flow.joints:
             return
         self._joined += 1
@@ -256,7 +256,7 @@ class Recogniser:
             yield from (match for match in self._family(name)(flow.text) if match.signature in self.signatures)
 
     def _unexplained(self, flow: Flow, own: Iterable[Match]) -> str:
-        """Return a text without the lines of programs' own certain messages: what a general sentence says there is said."""
+        """Return a text without the lines of programs' own certain messages: a generic sentence there adds nothing."""
         parts = ["\n"]
         at = 0
         for match in sorted(own, key=lambda match: match.start):
@@ -267,8 +267,8 @@ class Recogniser:
                 at = max(at, end)
         return "".join([*parts, flow.text[at:]])
 
-    def _without_doubles(self, messages: list[tuple[Match, Flow]]) -> list[tuple[Match, Flow]]:
-        """Without what lies inside a longer message: a part of it with less to say, or a setting that its hint names."""
+    def _without_duplicates(self, messages: list[tuple[Match, Flow]]) -> list[tuple[Match, Flow]]:
+        """Return the messages without those inside a longer one: a less informative part of it, or a setting named by its hint."""
         kept: list[tuple[Match, Flow]] = []
         for match, flow in messages:
             signature = self.signatures[match.signature]
@@ -285,7 +285,7 @@ class Recogniser:
         return kept
 
     def _without_general(self, messages: list[tuple[Match, Flow]]) -> list[tuple[Match, Flow]]:
-        """Without the sentences of many programs that only mention a failure, or where one program's own message says the same as surely."""
+        """Exclude generic sentences that merely mention a failure, and those where one program's own message is just as conclusive."""
         if not any(self.signatures[match.signature].general for match, _ in messages):
             return messages
         own = [(self.signatures[match.signature], *_line_span(match, flow)) for match, flow in messages]
@@ -307,7 +307,7 @@ class Recogniser:
 
     @staticmethod
     def _hides(outer: Signature, inner: Signature, says_more: bool) -> bool:
-        """Return whether a message leaves nothing to a shorter one inside it; the hint of an allocator message names settings."""
+        """Return whether a message makes a shorter one inside it redundant; the hint of an allocator message names settings."""
         if inner.kind is Kind.CONTEXT:
             return outer.family == "torch-allocator"
         return says_more and inner.kind is outer.kind
@@ -349,13 +349,13 @@ class Recogniser:
 
 
 def _lines_around(text: str, match: Match) -> list[str]:
-    """Return the line of a message, and the few behind it."""
+    """Return the line of a message, and the few after it."""
     start = max(text.rfind("\n", 0, match.start) + 1, match.start - _AROUND)
     return text[start : match.end + _BEHIND].split("\n")[: text.count("\n", start, match.end) + 1 + _CAUGHT_LINES]
 
 
 def _only_mentions(match: Match, flow: Flow, general: Signature, lexicon: LexiconNode) -> bool:
-    """Return whether a line only speaks of what a likely sentence of many programs says, or says that the program goes on."""
+    """Return whether a line only mentions what a likely generic sentence says, or says that the program continues."""
     if general.certainty is Certainty.CERTAIN:
         return False
     start = flow.text.rfind("\n", 0, match.end - 1) + 1
@@ -369,12 +369,12 @@ def _only_mentions(match: Match, flow: Flow, general: Signature, lexicon: Lexico
 
 
 def _says_more(own: Signature) -> bool:
-    """Return whether a message tells more of a line than that it states an error."""
+    """Return whether a message says more about a line than that it states an error."""
     return own.kind is not Kind.CONTEXT and not (own.general and own.kind in _ANY_ERROR)
 
 
 def _explains(own: Signature, general: Signature) -> bool:
-    """Return whether a program's own message leaves nothing to a sentence of many programs."""
+    """Return whether a program's own message makes a generic sentence redundant."""
     return not own.general and _is_failure(own) and _SURE.index(own.certainty) >= _SURE.index(general.certainty)
 
 
@@ -392,7 +392,7 @@ def _line_span(match: Match, flow: Flow) -> tuple[int, int]:
 
 
 def _offset(window: Window, text: str, start: int, line: Line) -> int:
-    """Where a message stands: the offset of its line, and on a line of many kilobytes its own."""
+    """Return the location of a message: the offset of its line or, on a line of many kilobytes, its own offset."""
     if line.width < _LONG_LINE:
         return line.offset
     position = window.raw.find(text[start : start + 24].encode(), max(0, line.offset - window.base))
@@ -400,13 +400,13 @@ def _offset(window: Window, text: str, start: int, line: Line) -> int:
 
 
 def _rank_after(raw: bytes, at: int) -> int | None:
-    """Return the rank whose traceback starts right after a message that carries none (a message above its own traceback)."""
+    """Return the rank whose traceback starts directly after a message that carries none (a message above its own traceback)."""
     match = _OWN_TRACEBACK.match(raw, raw.find(b"\n", at) + 1)
     return int(match[1]) if match else None
 
 
 def _is_code(text: str, start: int) -> bool:
-    """Return whether the message stands in a line of source code, as a traceback echoes it: a mention, not a message."""
+    """Return whether the message is in a line of source code, as echoed by a traceback: a mention, not a message."""
     line_start = text.rfind("\n", 0, start) + 1
     line_end = text.find("\n", start)
     before = text[line_start:start]
@@ -416,15 +416,15 @@ def _is_code(text: str, start: int) -> bool:
 
 
 def _is_captured(text: str, start: int) -> bool:
-    """Return whether a message stands in what pytest kept of a test's output: what made the test fail stands above it."""
+    """Return whether a message is in test output captured by pytest: what made the test fail is above it."""
     if "Captured " not in text:
         return False
     heads = list(_SECTION.finditer(text, 0, start))
     return bool(heads) and heads[-1]["captured"] is not None
 
 
-def _is_of_a_prompt(flow: Flow, start: int) -> bool:
-    """Return whether a message stands in a prompt or an answer that a program prints, whose line ends are written as signs."""
+def _is_in_prompt(flow: Flow, start: int) -> bool:
+    """Return whether a message is in a prompt or an answer printed by a program, with its line ends escaped."""
     return is_quoted(flow.text[flow.record_at(start) : start + 1], start - flow.record_at(start))
 
 
@@ -433,7 +433,7 @@ def _whole(value: Value | None) -> int | None:
 
 
 def _shown(text: str, match: Match) -> str:
-    """Return the message as it is quoted: from the start of its line to its end, on one line for each line of the text."""
+    """Return the message as quoted: from the start of its line to its end, one line for each line of the text."""
     line_start = text.rfind("\n", 0, match.start) + 1
     if match.start - line_start > 300:
         line_start = match.start

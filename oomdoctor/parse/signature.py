@@ -17,7 +17,7 @@ _INTEGER = re.compile(r"-?\d{1,18}\Z")
 
 
 class Match(Struct, frozen=True):
-    """One message found in a text: whose, where, and what it says."""
+    """One message found in a text: its signature, location and contents."""
 
     signature: str
     start: int
@@ -26,7 +26,7 @@ class Match(Struct, frozen=True):
 
 
 class _Branch:
-    """One branch of a pattern, compiled when a text may hold it."""
+    """One branch of a pattern, compiled when a text may match it."""
 
     __slots__ = ("_branch", "_compiled")
 
@@ -35,7 +35,7 @@ class _Branch:
         self._compiled: re.Pattern[str] | None = None
 
     def find(self, text: str, at: int) -> re.Match[str] | None:
-        """Return the first match from a place on."""
+        """Return the first match at or after a position."""
         if self._branch.needs is not None:
             places = [place for needed in self._branch.needs if (place := text.find(needed, at)) >= 0]
             if not places:
@@ -49,7 +49,8 @@ class _Branch:
 class Signature:
     """One message that a program prints, ready to be matched.
 
-    Each branch of its pattern is looked for by itself, where a text can hold it at all: trying all of many costs more than all else.
+    Each branch of its pattern is searched for separately, and only where a text can match it: trying many of them all costs more than
+    everything else.
     """
 
     __slots__ = (
@@ -71,7 +72,7 @@ class Signature:
         self._branches = [_Branch(alternative) for alternative in core.alternatives]
 
     def matches(self, text: str) -> Iterator[Match]:
-        """Every place in `text` where the message stands."""
+        """Yield every match of the message in `text`."""
         nearest = [branch.find(text, 0) for branch in self._branches]
         while first := min(filter(None, nearest), key=_start, default=None):
             yield Match(self.id, first.start(), first.end(), self._fields(first))
@@ -93,7 +94,7 @@ class Signature:
 
 
 def read_value(name: str, text: str, unit: str = "") -> Value | None:
-    """Return the text of a group as the value that its name promises: `*_bytes` a size, integers as int, the rest as text."""
+    """Return the text of a group as the type its name implies: `*_bytes` a size, integers as int, the rest as text."""
     text = text.strip()
     if name.endswith("_bytes"):
         size = parse_size(text, unit)

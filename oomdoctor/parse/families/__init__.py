@@ -1,1 +1,1 @@
-"""Messages that one pattern cannot hold, read by Python: a module each."""
+"""Messages that no single pattern can match, read by Python, one module each."""

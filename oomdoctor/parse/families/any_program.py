@@ -1,6 +1,6 @@
-"""What the lines of a text say in any program's words: memory that was refused, a process that was killed, another error.
+"""What the lines of a text say in any program's words: memory was refused, a process was killed, or another error occurred.
 
-Of one line the surest counts: a refusal before an end, an end before an error of which nothing more is known.
+The most certain fact on a line counts: a refusal over a termination, a termination over an error about which nothing more is known.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SIGN = re.compile("|".join(map(re.escape, SIGNS)))
 
 
 def reader(lexicon: Lexicon, *, is_end: bool = False) -> Family:
-    """Return what yields the facts in a text, at most one for a line. `is_end`: a log ends with the text."""
+    """Return a function that yields the facts in a text, at most one per line. `is_end`: the text is the end of a log."""
     return partial(_parse, lexicon, RefusalReader(lexicon), is_end)
 
 

@@ -1,4 +1,4 @@
-"""Messages that name a shape and a dtype: the exact size is their product, which is better than the rounded text.
+"""Messages that name a shape and a dtype: the exact size is their product, which is more precise than the rounded text.
 
 Sources: numpy _core/_exceptions.py; tensorflow core/framework/op_kernel.cc.
 """
@@ -13,7 +13,7 @@ from oomdoctor.parse.signature import Match
 from oomdoctor.units import parse_size
 
 _DTYPE = r"\[\([^\n]{1,400}?\)\]|\[\([^\n]{1,400}|\{'[^\n]{1,400}?\}|[<>|=\w]{1,30}(?:\[\w{1,6}\])?"
-"""A plain dtype, one with a unit of time, or a structured one: a list of fields, or a dict of them; whole or cut."""
+"""A plain dtype, one with a time unit, or a structured one: a list of fields, or a dict of them; complete or truncated."""
 _NUMPY = re.compile(
     r"Unable\s+to\s+allocate\s+(?P<size>\d[\d.]{0,12}\s[KMGTPE]?i?[Bb](?:ytes)?|\d{1,20}\sbytes)\s+for\s+an\s+array\s+with\s+"
     rf"shape\s+(?P<shape>\([\d, L]{{0,200}}\))\s+and\s+data\s+type\s+(?P<dtype>{_DTYPE})"
@@ -36,7 +36,7 @@ _BYTES = {
 
 
 def parse(text: str) -> Iterator[Match]:
-    """Every such message in `text`."""
+    """Yield every such message in `text`."""
     for message in _NUMPY.finditer(text):
         fields: dict[str, Value] = {"shape": message["shape"], "dtype": message["dtype"]}
         size = _product(message["shape"], message["dtype"]) or parse_size(message["size"])
@@ -75,7 +75,7 @@ def _tensorflow(text: str, message: re.Match[str]) -> Match:
 
 
 def _product(shape: str, dtype: str) -> int | None:
-    """Bytes of an array; None where the dtype is not a plain one."""
+    """Return the bytes of an array; None if the dtype is not a plain one."""
     width = _BYTES.get(dtype)
     numbers = [int(length) for length in re.findall(r"\d{1,15}", shape)][:32]
     if width is None:

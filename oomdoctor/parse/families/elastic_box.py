@@ -1,7 +1,7 @@
-"""The summary that torchrun (torchelastic) prints when a rank died: which one first, with which exit code.
+"""The summary that torchrun (torchelastic) prints when a rank died: which one failed first, and its exit code.
 
-The order inside it is when the launcher noticed, so it names the first rank only within about a second.
-Source: pytorch torch/distributed/elastic/multiprocessing/errors/__init__.py; the form with signal names measured with 2.13.0.
+Its order is the order in which the launcher noticed, so it identifies the first rank only to within about a second.
+Source: pytorch torch/distributed/elastic/multiprocessing/errors/__init__.py; the form with signal names was measured with 2.13.0.
 """
 
 from __future__ import annotations

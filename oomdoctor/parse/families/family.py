@@ -1,4 +1,4 @@
-"""A family: messages that one pattern cannot hold, read by Python code."""
+"""A family: messages that no single pattern can match, read by Python code."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from collections.abc import Callable, Iterable
 from oomdoctor.parse.signature import Match
 
 Family = Callable[[str], Iterable[Match]]
-"""Cleaned text -> the messages of the family in it. The ids that it gives have their record in rules/signatures/."""
+"""Cleaned text -> the messages of the family in it. The ids it yields have their records in rules/signatures/."""

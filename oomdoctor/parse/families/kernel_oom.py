@@ -1,4 +1,4 @@
-"""Reports of the Linux out-of-memory killer, as dmesg, syslog and the journal print them.
+"""Reports of the Linux out-of-memory killer, as printed by dmesg, syslog and the journal.
 
 Source: linux mm/oom_kill.c, mm/memcontrol.c; the kernel's kB are 1024 bytes.
 """
@@ -24,22 +24,22 @@ _NUMBERS = {
     "pgtables_bytes": re.compile(r"pgtables:(\d{1,15})kB"),
 }
 _FIGURES = 400
-"""The figures stand within so many characters after the name of the process."""
+"""The figures are within this many characters after the process name."""
 _ADJUST = re.compile(r"oom_score_adj:(-?\d{1,5})")
 _INVOKED = re.compile(r"(?P<comm>[^\n\[\]]{1,64}?) invoked oom-killer: gfp_mask=")
 _CONSTRAINT = re.compile(r"oom-kill:constraint=(?P<constraint>CONSTRAINT_\w{1,20})(?P<rest>[^\n]{0,1500})")
 _TASK = re.compile(r",task=(?P<task>[^,\n]{1,64}),pid=(?P<pid>\d{1,9})")
 _REAPED = re.compile(r"oom_reaper: reaped process (?P<pid>\d{1,9}) \((?P<comm>[^)\n]{1,64})\)")
 _FULL = 0.9
-"""Below that the group that is listed is not the one that was full."""
+"""Below this, the cgroup that is listed is not the one that was full."""
 _USAGE = re.compile(r"memory: usage (?P<used>\d{1,15})kB, limit (?P<limit>\d{1,15})kB, failcnt \d")
 
 
 def parse(text: str) -> Iterator[Match]:
-    """Every line of a killer's report in `text`."""
+    """Yield every line of an OOM killer report in `text`."""
     offset = 0
     for line in text.split("\n"):
-        # A terminal that was copied from pads a long line at its edge, in the middle of words.
+        # Text copied from a terminal has long lines padded at its edge, in the middle of words.
         yield from _line(_PADDING.sub("", line), offset, len(line))
         offset += len(line) + 1
 

@@ -1,4 +1,4 @@
-"""`torch.cuda.memory_summary()`: what the allocator of one card holds and held at its peak. Source: pytorch torch/cuda/memory.py."""
+"""`torch.cuda.memory_summary()`: the current and peak memory of one GPU's allocator. Source: pytorch torch/cuda/memory.py."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LONGEST = 5000
 
 
 def parse(text: str) -> Iterator[Match]:
-    """Every summary table in `text`."""
+    """Yield every summary table in `text`."""
     heads = list(_HEAD.finditer(text))
     for head, after in zip(heads, [*heads[1:], None]):
         end = min(len(text), head.start() + _LONGEST, after.start() if after else len(text))

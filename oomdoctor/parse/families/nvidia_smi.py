@@ -1,4 +1,4 @@
-"""The tables of nvidia-smi in a log: memory of each card and of each process."""
+"""The tables of nvidia-smi in a log: memory of each GPU and of each process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def parse(text: str) -> Iterator[Match]:
 
 
 def _message(row: Row, table: Mapping[str, Value]) -> tuple[str, Mapping[str, Value | None]]:
-    """Return the signature and the fields of a row; no fields where it says nothing about memory."""
+    """Return the signature and the fields of a row; no fields if it says nothing about memory."""
     if isinstance(row, SmiHeader):
         return "nvidia-smi-header", {"smi_version": row.smi, "driver_version": row.driver, "cuda_version": row.cuda}
     if isinstance(row, SmiProcess):
@@ -40,5 +40,5 @@ def _message(row: Row, table: Mapping[str, Value]) -> tuple[str, Mapping[str, Va
             "total_bytes": row.total_bytes,
         }
         return "nvidia-smi-gpu-row", {**card, **table} if row.used_bytes is not None else {}
-    # A card whose first line is not in the log, or a MIG device: to its program it is the card.
+    # A GPU whose first line is not in the log, or a MIG device: to its program it is the GPU.
     return "nvidia-smi-gpu-row", {"used_bytes": row.used_bytes, "total_bytes": row.total_bytes}

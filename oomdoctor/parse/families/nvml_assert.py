@@ -1,6 +1,6 @@
-"""NVML asserts of PyTorch 2.1 to 2.13, which hide an out-of-memory message while it is being written.
+"""NVML asserts of PyTorch 2.1 to 2.13, which replace an out-of-memory message while it is being written.
 
-The line number of an assert tells the torch release (official wheels; read from their sources).
+The line number of an assert identifies the torch release (official wheels; read from their sources).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _ALLOCATOR_LINES = {
 }
 _SYMBOL_LINES = {22: "2.1", 28: "2.2", 27: "2.3-2.4", 33: "2.5-2.7", 38: "2.8-2.9", 37: "2.10-2.13", 70: "2.14-2.15"}
 _PREFIXES = {"2.1": ("../c10", "/opt/conda"), "2.9": ("/pytorch/",), "2.10": ("/pytorch/",)}
-"""Where two releases share a line, the path in front of the file decides: pip 2.1 prints `../c10`, later `/pytorch/c10`."""
+"""If two releases share a line, the path before the file name decides: pip 2.1 prints `../c10`, later ones `/pytorch/c10`."""
 
 _FILE = re.compile(r"(?P<file>CUDACachingAllocator|PeerToPeerAccess|driver_api)\.cpp(?:[\"”“]?(?:\s?:\s?|[^\d\n]{1,40})(?P<line>\d{1,5}))?")
 _CONDITION = re.compile(r"NVML_SUCCESS\s*==\s*(?:r\b|DriverAPI::get\(\)->(?P<call>nvml\w{3,60}?)_\s?\()")
 _LOOKED_UP = re.compile(r"\br\.(?P<symbol>(?P<api>nvml|cu)\w{3,80}?)_\s")
 _PREFIX = re.compile(r"[^\s\"“”]{0,200}\Z")
 _BACK = 420
-"""The condition of an assert stands at most so many characters before its file."""
+"""The condition of an assert is at most this many characters before its file."""
 _LIBRARY = re.compile(r"Can't\s+find\s+\w{3,80}:\s+(?P<library>[^\s:]{1,400}):\s+undefined\s+symbol")
 _NO_LIBRARY = re.compile(
     r"handle_1\s[^\n]{0,120}?driver_api\.cpp[\"”“]?\s?:\s?(?P<line>\d{1,5})[^\n]{0,120}?Can't\s+open\s+(?P<library>libnvidia-ml[\w.]{1,20})"
@@ -51,7 +51,7 @@ _WARNING = re.compile(
 
 
 def parse(text: str) -> Iterator[Match]:
-    """Every NVML assert or warning in `text`."""
+    """Yield every NVML assert or warning in `text`."""
     for file in _FILE.finditer(text):
         before = text[max(0, file.start() - _BACK) : file.start()].rpartition("\n\n")[2]
         match = _assert(text, file, before)
@@ -65,7 +65,7 @@ def parse(text: str) -> Iterator[Match]:
 
 
 def _assert(text: str, file: re.Match[str], before: str) -> Match | None:
-    """Return the assert that names a file: what it asked stands before the file, the line after it."""
+    """Return the assert that names a file: its condition is before the file name, its line number after it."""
     form = _LOOKED_UP if file["file"] == "driver_api" else _CONDITION
     candidates = list(form.finditer(before))
     if not candidates:

@@ -1,4 +1,4 @@
-"""The families, by the name that rules use for them; each module is loaded when a log first needs it."""
+"""The families, by the names rules use for them; each module is loaded when a log first needs it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAMILIES = {
     "words": "any_program",
 }
 READERS = frozenset({"words"})
-"""Those that read a text by what its words mean."""
+"""Families that read a text by what its words mean."""
 
 
 def load_family(name: str, pack: Pack) -> Family:

@@ -1,8 +1,8 @@
 """The out-of-memory messages of the PyTorch allocators, on every device and in every generation.
 
-PyTorch rewords this message every few releases, so each fact is a small pattern of its own: a lost clause costs one
-field and not the message. Source: pytorch c10/cuda/CUDACachingAllocator.cpp and its ports (HIP, XPU, NPU, MPS, MUSA, MLU),
-read from the wheels of 1.0 to 2.15. Patterns that few messages need are kept as texts, which `re` compiles when they are used.
+PyTorch rewords this message every few releases, so each fact has its own small pattern: a missing clause costs one
+field and not the whole message. Source: pytorch c10/cuda/CUDACachingAllocator.cpp and its ports (HIP, XPU, NPU, MPS, MUSA, MLU),
+read from the wheels of 1.0 to 2.15. Patterns that few messages need are kept as strings, which `re` compiles when they are used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DOTS = r"[^\S\n]*(?:\.{3}|…)?[^\S\n]*(?:\Z|\n[^\S\n]*(?:\n|\Z))"
 
 
 def _or_cut(words: str) -> str:
-    """Return the pattern of some words behind a size, whole, or ending where a copy of the message ends."""
+    """Return the pattern of the words after a size, complete, or cut off where a copy of the message ends."""
     begun = "|".join(re.escape(words[:length]).replace(r"\ ", r"\s+") for length in range(len(words) - 1, 3, -1))
     whole = re.escape(words).replace(r"\ ", r"\s+")
     return rf"(?:{whole}\b|(?:{begun}){_DOTS})"
@@ -38,7 +38,7 @@ _START = re.compile(
 )
 _LONGEST = 6000
 _HEAD = 2000
-"""The first sentence stands so near before the others; without one, whoever copied the message lost it."""
+"""The first sentence is at most this far before the others; if it is missing, whoever copied the message lost it."""
 _EXCEPTION = re.compile(
     r"([A-Za-z_][\w.:]{0,80}(?:Error|Exception|Warning))(?:['’]?\s+what\(\))?:\s*(?:Capture cuda graph failed:\s*)?\Z|Exception during processing !!!\s*\Z"
 )
@@ -50,7 +50,7 @@ _CLONE = (
 
 @cache
 def _compiled(generation: str) -> dict[str, re.Pattern[str]]:
-    """Return the clauses of one generation; most logs hold messages of one only."""
+    """Return the clauses of one generation; most logs contain messages of only one."""
     return {name: re.compile(form) for name, form in _CLAUSES[generation].items()}
 
 
@@ -80,7 +80,7 @@ _NEW = (  # from 2.1: GPU 0 has a total capacity of T of which F is free. ...
         "segment_reserve_bytes": rf"expandable-segment\s+reserve\s+of\s+{_SIZE}",
     }
 )
-_ASYNC = (  # cudaMallocAsync: one fact a line
+_ASYNC = (  # cudaMallocAsync: one fact per line
     {
         "allocated_bytes": rf"Currently\s+allocated\s*:\s*{_SIZE}",
         "requested_bytes": rf"Requested\s*:\s*{_SIZE}",
@@ -105,7 +105,7 @@ _OLD_DEVICE = re.compile(r"\(GPU\s+\d{1,4};")
 _DEVICE_LOST = re.compile(
     r"Tried\s+to\s+allocate\s+\d[\d.]{0,24}\s*(?:bytes|[KMGT]iB)\.\s+GPU(?:\s+has\s+a\s+total|[^\S\n]{0,3}(?:\Z|[^\w\s]|\n))"
 )
-"""2.3.0 writes the number of the device as one character: NUL ends the message there, any other is no digit."""
+"""2.3.0 writes the device number as one character: NUL ends the message there, and any other is not a digit."""
 _LOWERED = r"\bcuda out of memory\. tried to allocate [^\n]{0,1500}"
 _CASES = {
     "cuda ": "CUDA ", "gpu ": "GPU ", "kib": "KiB", "mib": "MiB", "gib": "GiB", "of the allocated": "Of the allocated", "pytorch": "PyTorch",
@@ -122,14 +122,14 @@ _CUT_HEAD = (
     r"\.?\s+T(?:r(?:i(?:ed?)?)?)?(?:\s+to?(?:\s+a[locate]{0,7}(?:\s+\d[\d.]{0,24}\s?[KMGT]?i?)?)?)?"
     r"(?:\s*\Z|[^\S\n]*(?:\n|(?:\.{2,3}|…)[^\S\n]*(?:\n|\Z)))"
 )
-"""A message that somebody cut before its figure ends, with dots or without."""
+"""A message that someone cut before its figure ends, with or without dots."""
 _CUT_MPS = r"\s*\((?:MPS[\w :]{0,20})?[^\S\n]*(?:(?:\.{2,3}|…)[^\S\n]*)?(?:\n|\Z)"
 _ALONE = r"\s*[.!]?\s*(?:\n|$|[\"'`)\]])"
 _ABSURD = 1 << 50
-"""A request of a pebibyte is an uninitialised or negative length; no model asks for that."""
+"""A request of a pebibyte is an uninitialized or negative length; no model requests that much."""
 
 _XPU_BLOCK = 4 << 30
-"""Intel's stateful addressing ends here (compute-runtime, ALLOCATIONS_GREATER_THAN_4GB.md): a larger block is refused as such."""
+"""The limit of Intel's stateful addressing (compute-runtime, ALLOCATIONS_GREATER_THAN_4GB.md): a larger block is refused as such."""
 
 _PORTS = {"HIP": "torch-hip-oom", "XPU": "xpu-oom", "NPU": "npu-oom", "MLU": "mlu-oom", "MUSA": "musa-oom-new"}
 
@@ -145,7 +145,7 @@ def parse(text: str) -> Iterator[Match]:
 
 
 def _recased(lowered: re.Match[str]) -> str:
-    """Return a message that was pasted in lower case as PyTorch writes it, as long as it was."""
+    """Return a message that was pasted in lowercase, in PyTorch's own capitalization and with its length unchanged."""
     message = lowered[0]
     for lower, original in _CASES.items():
         message = message.replace(lower, original)
@@ -153,7 +153,7 @@ def _recased(lowered: re.Match[str]) -> str:
 
 
 def _messages(text: str) -> Iterator[tuple[int, int, re.Match[str]]]:
-    """(start, end, what it starts with); a head and the `Tried to allocate` after it are one message."""
+    """Yield (start, end, what it starts with) of each; a head and the `Tried to allocate` after it are one message."""
     starts: list[re.Match[str]] = []
     for start in _START.finditer(text):
         if start["headless"] and starts and start.start() - starts[-1].start() <= _HEAD:
@@ -200,7 +200,7 @@ def _read(text: str, start: int, end: int, lead: re.Match[str]) -> Match | None:
 
 
 def _cloning(text: str, start: int) -> re.Match[str] | None:
-    """FSDP's own message around this one, if it was copying a state dict."""
+    """Return FSDP's own message around this one, if it was copying a state dict."""
     near = max(0, start - 1500)
     if text.find("clone()", near, start) < 0 and text.find("state_dict", near, start) < 0:
         return None
@@ -228,7 +228,7 @@ def _sizes(body: str, lead: re.Match[str]) -> tuple[dict[str, Value], int]:
 
 
 def _name(body: str, lead: re.Match[str], fields: dict[str, Value], headed: bool) -> str | None:
-    """Return the generation that prints such a message; None where it is only a mention."""
+    """Return the generation that prints such a message; None if it is only a mention."""
     if lead["async"]:
         if re.match(_EXCEEDS, body):
             return "torch-cuda-oom-mallocasync"
@@ -254,7 +254,7 @@ def _name(body: str, lead: re.Match[str], fields: dict[str, Value], headed: bool
         return "npu-oom-workspace"
     if requested is None:
         if device == "CUDA" and re.match(r"\s+occurred\s+when\s+warming\s+up", body[lead.end() - lead.start() :]):
-            return None  # vLLM's own sentence has a signature of its own
+            return None  # vLLM's own sentence has its own signature
         after = lead.end() - lead.start()
         bare = re.match(_ALONE, body[after:]) or re.match(_CUT_HEAD, body[after:])
         return "torch-cuda-oom-head" if device and bare and headed else None
@@ -272,7 +272,7 @@ def _name(body: str, lead: re.Match[str], fields: dict[str, Value], headed: bool
 
 
 def _mps(body: str, fields: Mapping[str, Value], bare: bool) -> str | None:
-    """Return which of them it is; one that ends behind its first sentence, as titles do, has its figures all the same."""
+    """Return which of them it is; one that ends after its first sentence, as titles do, still has its figures."""
     requested = fields.get("requested_bytes")
     if requested is None and "limit_bytes" not in fields:
         return "mps-oom-head" if bare else None
@@ -282,7 +282,7 @@ def _mps(body: str, fields: Mapping[str, Value], bare: bool) -> str | None:
 
 
 def _cuda(body: str, fields: dict[str, Value]) -> str:
-    """Return the CUDA message by what only one generation prints; the parts of the others are optional in all."""
+    """Return the CUDA message, identified by what only one generation prints; the parts of the others are optional in all."""
     if "cached_bytes" in fields:
         return "torch-cuda-oom-1x-cached"
     if "reserved_bytes" in fields or "total capacity;" in body or _OLD_DEVICE.search(body):
@@ -320,15 +320,15 @@ def _cuda(body: str, fields: dict[str, Value]) -> str:
 
 
 def _others(body: str) -> list[tuple[str, str]]:
-    """(pid, size) of each `Process N has`."""
+    """Return the (pid, size) of each `Process N has`."""
     return _OTHERS.findall(body) if "Process" in body else []
 
 
 def _processes(body: str, fields: dict[str, Value]) -> None:
-    """Add who else holds memory on the card.
+    """Add the other processes using memory on the GPU.
 
-    In a container NVML gives the process numbers of the host, and this process is one of the listed ones: the one whose
-    use lies just above what its allocator holds.
+    In a container NVML reports the host's PIDs, and this process is one of those listed: the one whose
+    use is just above what its allocator holds.
     """
     listed = [{"pid": int(pid), "used_bytes": _known(parse_size(size))} for pid, size in _others(body)[:256]]
     allocated, unused = fields.get("allocated_bytes"), fields.get("reserved_unallocated_bytes", 0)
