@@ -1,9 +1,9 @@
-"""Which known bugs of releases a case shows: the symptom and the version must both fit.
+"""The known bugs of releases that a case shows: symptom and version must both match.
 
-Symptom: a line that the program prints or a reporter writes, frames of the failure, or facts of the case; where a reporter says that
-another release fits, a bug that came with a release needs no more than the kind of memory. Version: what banners, lists of packages and
-reports state, and for a program that is known to run the release that a reporter names without it (`OOM in 0.8.3`). A symptom of facts
-alone counts only where the program itself is known to run; a list of packages says what is installed, not what failed.
+Symptom: a line printed by the program or written by a reporter, frames of the failure, or facts of the case; if a reporter says that
+another release fits, a bug introduced by a release requires only that the kind of memory match. Version: what banners, package lists and
+reports state and, for a program known to be running, a release that a reporter names without it (`OOM in 0.8.3`). A symptom of facts
+alone counts only if the program itself is known to be running; a package list says what is installed, not what failed.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from oomdoctor.knowledge.version_spans import is_affected, spans_text
 _MOST = 2
 """More bugs than this at once would be guesses."""
 _REPORTED = {"reported-growth", "reported-shortage"}
-"""Somebody says that memory grows or is short: that is a matter of memory, too, whatever the log ends with."""
+"""Someone says that memory grows or is short: that concerns memory too, whatever the log ends with."""
 _KINDS = {"card": {"device-oom", "masked-device-oom"}, "host": {"host-oom"}}
-"""What fails where the memory of a bug runs out."""
+"""What fails when the memory affected by a bug runs out."""
 _CHANGE = "reported-change"
 _BARE_RELEASE = "reported_release"
-"""The field of a release that a reporter names without its program."""
+"""The field for a release that a reporter gives without naming its program."""
 _RUNS = "runs"
-"""The field of an event that says which framework runs."""
+"""The event field that says which framework is running."""
 
 
 class SeenCase(Struct, frozen=True):
@@ -38,19 +38,19 @@ class SeenCase(Struct, frozen=True):
 
     known: KnownFacts
     events: Sequence[Event]
-    """All of the case, not only samples."""
+    """All events of the case, not only samples."""
     failure: Incident | None
     packages: Mapping[str, str]
-    """Package -> version, where the machine of the run is known."""
+    """Package -> version, if the machine of the run is known."""
 
     @property
     def memory_failed(self) -> bool:
-        """Whether memory failed or may have."""
+        """Whether memory failed or may have failed."""
         return self.known.facts.get("verdict.memory_failure") != "no"
 
 
 def known_bugs(bugs: Iterable[ProgramBug], seen: SeenCase) -> tuple[KnownBug, ...]:
-    """Return the bugs that a case shows, those whose version is known first; of one program only the one that fits best."""
+    """Return the bugs that a case shows, those with a known version first; for each program, only the best match."""
     matched = sorted(_matches(bugs, seen), key=lambda match: match[0])
     best: dict[str, KnownBug] = {}
     for _, bug in matched:
@@ -59,7 +59,7 @@ def known_bugs(bugs: Iterable[ProgramBug], seen: SeenCase) -> tuple[KnownBug, ..
 
 
 def describe(bug: ProgramBug, version: str | None) -> KnownBug:
-    """Return a bug as reports tell it; `version` is the release at hand, None where nobody knows it."""
+    """Return a bug as shown in reports; `version` is the release in use, None if unknown."""
     record = bug.bug
     return KnownBug(
         id=record.id,
@@ -77,11 +77,11 @@ def describe(bug: ProgramBug, version: str | None) -> KnownBug:
 
 
 def _matches(bugs: Iterable[ProgramBug], seen: SeenCase) -> Iterator[tuple[_Rank, KnownBug]]:
-    """Yield each bug that fits, with its rank."""
+    """Yield each matching bug, with its rank."""
     signatures = {event.signature for event in seen.events}
     for bug in bugs:
         shown = [sign for number, sign in enumerate(bug.bug.shown) if _is_shown(bug, sign, number, signatures, seen)]
-        if not shown and not _came_with_release(bug, signatures, seen):
+        if not shown and not _introduced_by_release(bug, signatures, seen):
             continue
         versions = _versions(bug, seen)
         affected = [version for version in versions if is_affected(version, bug.bug.versions, bug.build)]
@@ -92,7 +92,7 @@ def _matches(bugs: Iterable[ProgramBug], seen: SeenCase) -> Iterator[tuple[_Rank
 
 
 class _Rank(NamedTuple):
-    """The order of bugs that fit: known versions first, then what shows itself in more ways, then the narrower span."""
+    """The order of matching bugs: known versions first, then those shown in more ways, then the narrower version range."""
 
     is_conditional: bool
     ways: int
@@ -104,7 +104,7 @@ def _ways(sign: BugSign) -> int:
 
 
 def _width(span: str) -> int:
-    """Return 0 for one release or series, 1 for a span with two ends, 2 for one with a single end."""
+    """Return 0 for one release or series, 1 for a range with two ends, 2 for one with a single end."""
     return 0 if span.startswith("==") else 1 if "," in span else 2
 
 
@@ -120,8 +120,8 @@ def _is_shown(bug: ProgramBug, sign: BugSign, number: int, signatures: Set[str],
     return sign.message is not None or bool(sign.frames) or _runs(bug, seen)
 
 
-def _came_with_release(bug: ProgramBug, signatures: Set[str], seen: SeenCase) -> bool:
-    """Return whether somebody says that another release fits, and the bug is of the memory that is short and came with a release."""
+def _introduced_by_release(bug: ProgramBug, signatures: Set[str], seen: SeenCase) -> bool:
+    """Return whether someone says that another release fits, and the bug affects the memory that is short and came with a release."""
     if _CHANGE not in signatures or not bug.bug.came_with_release or not _was_changed(bug, seen):
         return False
     kinds = _KINDS[bug.bug.memory]
@@ -129,7 +129,7 @@ def _came_with_release(bug: ProgramBug, signatures: Set[str], seen: SeenCase) ->
 
 
 def _was_changed(bug: ProgramBug, seen: SeenCase) -> bool:
-    """Return whether the program is the one that ran, or stands on a line that compares releases, not beside another one."""
+    """Return whether the program is the one that ran, or is on a line that compares releases, rather than next to another program."""
     changes = {(event.place.source, event.place.offset) for event in seen.events if event.signature == _CHANGE}
     return _is_framework(bug, seen) or any(
         (event.place.source, event.place.offset) in changes
@@ -139,7 +139,7 @@ def _was_changed(bug: ProgramBug, seen: SeenCase) -> bool:
 
 
 def _runs(bug: ProgramBug, seen: SeenCase) -> bool:
-    """Return whether the program is what ran: named as such, in the frames of the failure, or by a version that is no row of a list."""
+    """Return whether the program is what ran: named as such, in the frames of the failure, or by a version that is not a row of a list."""
     traceback = _traceback(seen.failure)
     return (
         _is_framework(bug, seen)
@@ -154,12 +154,12 @@ def _is_framework(bug: ProgramBug, seen: SeenCase) -> bool:
 
 
 def _is_subject(bug: ProgramBug, seen: SeenCase) -> bool:
-    """Return whether the program runs, or somebody names it outside of a list of packages."""
+    """Return whether the program is running, or someone names it outside a package list."""
     return _runs(bug, seen) or any(event.signature == name_signature(bug.program) for event in seen.events)
 
 
 def _versions(bug: ProgramBug, seen: SeenCase) -> list[str]:
-    """Return the versions of a program that a case states, each once, in their order."""
+    """Return the versions of a program that a case states, without duplicates, in order."""
     stated = [event.fields[name] for event in seen.events for name in bug.facts if name in event.fields]
     listed = [seen.packages[name] for name in bug.packages if name in seen.packages]
     if not stated and not listed and _is_subject(bug, seen):
@@ -173,12 +173,12 @@ def _traceback(failure: Incident | None) -> str:
 
 
 def certainty_of(bug: KnownBug) -> Certainty:
-    """Return how sure it is that a bug is what failed: what only users report is possible."""
+    """Return how certain it is that a bug caused the failure: what only users report is possible."""
     return Certainty.POSSIBLE if bug.version is None or bug.evidence == "reporter" else Certainty.LIKELY
 
 
 def bugs_of_packages(bugs: Iterable[ProgramBug], packages: Mapping[str, str]) -> tuple[KnownBug, ...]:
-    """Return the bugs of releases that are installed, by the names that lists of packages have for them, in the order of the rules."""
+    """Return the bugs of installed releases, by their names in package lists, in the order of the rules."""
     return tuple(
         describe(bug, version)
         for bug in bugs
@@ -188,7 +188,7 @@ def bugs_of_packages(bugs: Iterable[ProgramBug], packages: Mapping[str, str]) ->
 
 
 def stated_versions(bugs: Iterable[ProgramBug], events: Sequence[Event]) -> dict[str, str]:
-    """Return program -> the version that a log states of it last."""
+    """Return program -> the last version of it that a log states."""
     facts = {bug.program: bug.facts for bug in bugs}
     stated = {
         program: [str(event.fields[name]) for event in events for name in names if name in event.fields] for program, names in facts.items()

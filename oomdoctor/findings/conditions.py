@@ -1,6 +1,6 @@
 """The conditions of rules: a small closed language, with three answers.
 
-True, False and None: unknown. A rule whose condition is unknown can still speak, and names what would settle it.
+True, False and None: unknown. A rule whose condition is unknown can still report, naming what would settle it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Fact = Value | bool | float | None
 
 
 class ConditionResult(Struct, frozen=True):
-    """What a condition came to, the events that it stands on, and the facts that were missing."""
+    """The result of a condition, the events it relies on, and the facts that were missing."""
 
     truth: bool | None
     events: tuple[Event, ...] = ()
@@ -39,22 +39,22 @@ class ConditionResult(Struct, frozen=True):
 
 
 class KnownFacts(Struct, frozen=True):
-    """What conditions are asked about: named facts and the events of the run."""
+    """What conditions are evaluated against: named facts and the events of the run."""
 
     facts: Mapping[str, Fact]
     events: Sequence[Event]
     programs: Mapping[str, str] = field(default_factory=dict)
     """Signature id -> program."""
     roots: tuple[Event, ...] = ()
-    """The root events of the incidents: what a rule over facts alone stands on."""
+    """The root events of the incidents: what a rule over facts alone relies on."""
     topics: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Signature id -> what it tells beyond its kind, outcome and fields."""
+    """Signature id -> what it says beyond its kind, outcome and fields."""
     always_open: bool = False
-    """Whether the answer about an unknown fact is open whatever the rule says."""
+    """Whether a condition on an unknown fact stays open, whatever the rule says."""
 
 
 def evaluate(when: Condition, known: KnownFacts) -> ConditionResult:
-    """Return the answer of a condition."""
+    """Return the result of a condition."""
     if isinstance(when, FactCondition):
         return _fact(when, known)
     if isinstance(when, EventCondition):
@@ -106,7 +106,7 @@ def _event(when: EventCondition, known: KnownFacts) -> ConditionResult:
 
 
 def _said(word: str, event: Event, known: KnownFacts) -> Sequence[str | None]:
-    """Return what can be asked of an event by a word of conditions."""
+    """Return what a condition's keyword can query about an event."""
     if word == "event":
         return (event.signature,)
     if word == "tells":
@@ -117,7 +117,7 @@ def _said(word: str, event: Event, known: KnownFacts) -> Sequence[str | None]:
 
 
 def told(event: Event, topics: Sequence[str]) -> Sequence[str]:
-    """Return what an event tells: the topics of its signature, and what it states where none of them says it."""
+    """Return what an event says: the topics of its signature and, if none of them covers it, what it states."""
     return topics if any(topic in STATEMENTS for topic in topics) else (*topics, event.statement)
 
 
@@ -158,7 +158,7 @@ def _holds(operator: Operator, value: Fact, expected: Compared) -> bool:
 
 
 _VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6}){2,4}")
-"""A bound that is a version: three numbers at least, as `2.1` is a number."""
+"""A bound that is a version: at least three numbers, since `2.1` is a number."""
 _DECIMAL = re.compile(r"\d+\.\d+")
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {"lt": compare.lt, "le": compare.le, "gt": compare.gt, "ge": compare.ge}
 

@@ -1,7 +1,7 @@
-"""The course of memory: whether it stays, climbs in steps, climbs on, or goes up and down.
+"""The trend of memory: whether it stays level, climbs in steps, keeps climbing, or goes up and down.
 
 One classifier for what a log prints, a recorder counts and a monitor samples. Everything is judged on medians of windows, so that single
-samples decide nothing; what is between two shapes has none.
+samples decide nothing; anything between two shapes has none.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from oomdoctor.case.recorded.series import ShapeName
 from oomdoctor.findings.statistics import order, scatter, trend, windows
 
 FEWEST = 8
-"""Below so many samples the shape of a monitor's series is a guess."""
+"""With fewer samples than this, the shape of a monitor's series is a guess."""
 _WINDOWS = 16
 EVEN_TREND = 0.85
-"""Kendall's tau from which windows rise nearly all the time."""
+"""Kendall's tau at or above which windows rise nearly all the time."""
 _IN_ORDER = 0.9
-"""Of windows that differ, nearly all later ones of a staircase stand higher."""
+"""Of the windows that differ, nearly all later ones in a staircase are higher."""
 GRAIN = 0.005
-"""Levels that differ by less of the highest are one level: contexts, libraries and handles come and go."""
+"""Levels that differ by less than this share of the highest are one level: contexts, libraries and handles come and go."""
 _GROWTH = 0.02
-"""Less than this share of the highest is no growth that fills a card."""
+"""Less than this share of the highest is not growth that fills a GPU."""
 _UPS_AND_DOWNS = 0.05
 
 
 def find_course(levels: Sequence[int], high: int) -> tuple[ShapeName, int]:
     """Return the shape of levels, of which `high` is the highest that counts, and how often they rose to a new one.
 
-    Of few levels each is a window of its own.
+    If there are few levels, each is its own window.
     """
     cuts = windows(len(levels), _WINDOWS) if len(levels) >= 2 * FEWEST else [(at, at + 1) for at in range(len(levels))]
     if len(cuts) < 4:
@@ -39,11 +39,11 @@ def find_course(levels: Sequence[int], high: int) -> tuple[ShapeName, int]:
     tops = [max(levels[begin:end]) for begin, end in cuts]
     noise = max(_noise(levels, cuts), GRAIN * high)
     rises = _rises(tops, noise)
-    if _climbs_on(medians, noise, high):
+    if _keeps_climbing(medians, noise, high):
         return "leak", rises
-    if _goes_up_and_down(levels, high):
+    if _oscillates(levels, high):
         return "saw-tooth", rises
-    # The states of the optimizer come with the first step, what is compiled with the first batches: then it stays.
+    # Optimizer states are allocated at the first step and compiled code with the first batches; after that the level is stable.
     later = medians[len(medians) // 4 :]
     if max(later) - min(later) <= max(_GROWTH * high, 2 * noise):
         return ("staircase" if _rose_early(levels, later, noise, high) else "steady"), rises
@@ -53,7 +53,7 @@ def find_course(levels: Sequence[int], high: int) -> tuple[ShapeName, int]:
 
 
 def _noise(levels: Sequence[int], cuts: Sequence[tuple[int, int]]) -> float:
-    """Return how far samples lie around the course of their window, as a median over windows."""
+    """Return how far samples scatter around the trend of their window, as a median over windows."""
     spreads = []
     for begin, end in cuts:
         part = levels[begin:end]
@@ -62,8 +62,8 @@ def _noise(levels: Sequence[int], cuts: Sequence[tuple[int, int]]) -> float:
     return median(spreads)
 
 
-def _climbs_on(medians: Sequence[float], noise: float, high: int) -> bool:
-    """Return whether the windows rise from first to last, in each third, and not in a few leaps."""
+def _keeps_climbing(medians: Sequence[float], noise: float, high: int) -> bool:
+    """Return whether the windows rise from first to last, in each third, and not in a few jumps."""
     rise = medians[-1] - medians[0]
     if rise <= max(_GROWTH * high, 2.5 * noise) or trend(medians) < EVEN_TREND:
         return False
@@ -75,7 +75,7 @@ def _climbs_on(medians: Sequence[float], noise: float, high: int) -> bool:
 
 
 def _is_staircase(medians: Sequence[float], tops: Sequence[float], noise: float, high: int) -> bool:
-    """Return whether the tops rise a few times, stand between, and never fall back for long."""
+    """Return whether the tops rise a few times, stay level in between, and never fall back for long."""
     least = max(noise, GRAIN * high)
     ups = sum(after - before > least for before, after in zip(medians, medians[1:]))
     fallen = sum(level < highest - 2 * least for level, highest in zip(medians, accumulate(medians, max)))
@@ -84,14 +84,14 @@ def _is_staircase(medians: Sequence[float], tops: Sequence[float], noise: float,
 
 
 def _rose_early(levels: Sequence[int], later: Sequence[float], noise: float, high: int) -> bool:
-    """Return whether what stays now had climbed in several steps before: batches that were longer and longer come early."""
+    """Return whether a level that is now stable was reached in several steps: increasingly long batches come early."""
     early = levels[: len(levels) // 4]
     tops = [max(early[begin:end]) for begin, end in windows(len(early), _WINDOWS)]
     return len(early) >= FEWEST and median(later) - tops[0] > _GROWTH * high and _rises(tops, 3 * noise) >= 2
 
 
 def _rises(tops: Sequence[float], noise: float) -> int:
-    """Return how often a window goes above all before it."""
+    """Return how often a window exceeds all earlier ones."""
     count, highest = 0, tops[0]
     for top in tops[1:]:
         if top > highest + noise:
@@ -100,8 +100,8 @@ def _rises(tops: Sequence[float], noise: float) -> int:
     return count
 
 
-def _goes_up_and_down(levels: Sequence[int], high: int) -> bool:
-    """Return whether it turns again and again by more than a twentieth of the card's use."""
+def _oscillates(levels: Sequence[int], high: int) -> bool:
+    """Return whether it changes direction repeatedly by more than a twentieth of the GPU's use."""
     turns, low, top, rising = 0, levels[0], levels[0], True
     least = _UPS_AND_DOWNS * high
     for level in levels:

@@ -1,7 +1,7 @@
-"""Figures that no message prints but every message implies: sums, differences and shares of what it says.
+"""Figures that no message prints but that can be derived from every message: sums, differences and ratios.
 
-Every name here can be used in a rule as `derived.<name>`. Nothing is guessed: a figure whose parts are missing is left out.
-Names end in `_bytes` (bytes), `_share` (part of the card, 0 to 1 and above), or are true and false.
+Any of these can be used in a rule as `derived.<name>`. Nothing is guessed: a figure is left out if any of its inputs is missing.
+Names end in `_bytes` (bytes) or `_share` (fraction of GPU memory, which can exceed 1); all others are booleans.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from oomdoctor.units import GIB
 Figures = dict[str, Union[int, float, str, None]]
 
 _NEAR = 8
-"""Ranks of one launcher have process numbers so near each other, on average."""
+"""The average distance between the PIDs of one launcher's ranks."""
 _ROUNDING = 0.001
-"""Figures are printed with two decimals: a figure smaller than this part of the card is no figure."""
+"""Figures are printed with two decimals: anything below this fraction of the GPU is rounding."""
 
 
 def derived(event: Event) -> Figures:
-    """Return what follows from the figures of one message."""
-    return {**_shares(event), **_card(event), **_left(event), **_covers(event), **_neighbours(event), **_cache(event)}
+    """Return what can be derived from the figures of one message."""
+    return {**_shares(event), **_card(event), **_left(event), **_covers(event), **_neighbors(event), **_cache(event)}
 
 
 def unused(event: Event) -> int | None:
@@ -36,13 +36,13 @@ def unused(event: Event) -> int | None:
 
 
 def other_processes(event: Event) -> int | None:
-    """Return the sum over all `Process N has ...`, or what was measured beside the message."""
+    """Return the sum over all `Process N has ...`, or what was measured alongside the message."""
     used = _used_by_others(event)
     return sum(used) if used is not None else event.size("others_bytes")
 
 
 def _shares(event: Event) -> Figures:
-    """Return each printed figure as a part of the card."""
+    """Return each printed figure as a fraction of the GPU's memory."""
     out: Figures = {}
     held, total = unused(event), event.size("total_bytes")
     if held is not None:
@@ -54,10 +54,11 @@ def _shares(event: Event) -> Figures:
 
 
 def _card(event: Event) -> Figures:
-    """Return what a message says of the card as a whole: what is free of it, and what is allocated beyond it.
+    """Return what a message says about the GPU as a whole: how much of it is free, and how much is allocated beyond its size.
 
-    `card_is_whole`: its size is printed as whole GiB. Drivers of Windows, and of Linux inside it, count all of a card; those of Linux leave
-    out what the driver keeps, so 24 GiB are 23.6. `wanted_times`: how many times as much as there is a program says it needs.
+    `card_is_whole`: its size is printed as whole GiB. Drivers on Windows, and on Linux inside it, count all of a GPU's memory; those on
+    Linux leave out what the driver reserves, so 24 GiB is reported as 23.6. `wanted_times`: the multiple of the available memory that a
+    program says it needs.
     """
     out: Figures = {}
     required, available = event.size("required_bytes"), event.size("available_bytes")
@@ -75,10 +76,10 @@ def _card(event: Event) -> Figures:
 
 
 def _left(event: Event) -> Figures:
-    """Return what is left of the card when all that the message names is taken away.
+    """Return what is left of the GPU's memory after subtracting everything the message names.
 
-    `unaccounted`: not free and not PyTorch's; other processes, sibling ranks, contexts. `neither`: neither free nor allocated,
-    where the message does not say what is reserved; the allocator's cache is in it.
+    `unaccounted`: neither free nor PyTorch's; other processes, sibling ranks, contexts. `neither`: neither free nor allocated,
+    if the message does not say what is reserved; it includes the allocator's cache.
     """
     total, free, allocated, held = event.size("total_bytes"), event.size("free_bytes"), event.size("allocated_bytes"), unused(event)
     if not total or free is None or allocated is None or allocated + (held or 0) > total:
@@ -91,7 +92,7 @@ def _left(event: Event) -> Figures:
 
 
 def _covers(event: Event) -> Figures:
-    """Return whether what is free, alone or with what is held, would have been enough for the request, and what would be left of it."""
+    """Return whether the free memory, alone or with what is held, would have been enough for the request, and how much would be left."""
     requested, free, held = event.size("requested_bytes"), event.size("free_bytes"), unused(event)
     if requested is None or free is None:
         return {}
@@ -107,7 +108,7 @@ def _covers(event: Event) -> Figures:
 
 
 def _cache(event: Event) -> Figures:
-    """Return how many times the KV cache that there is one request of the full length needs, and the length that it holds."""
+    """Return how many times the available KV cache one full-length request needs, and the length that the cache holds."""
     needed, available = event.size("kv_needed_bytes"), event.size("kv_available_bytes")
     lengths = (event.size(name) for name in ("estimated_max_len", "kv_capacity_tokens", "kv_tokens"))
     length = next((size for size in lengths if size), None)
@@ -120,8 +121,8 @@ def _cache(event: Event) -> Figures:
     return out if length is None else {**out, "fitting_length": length}
 
 
-def _neighbours(event: Event) -> Figures:
-    """Return the other processes of the message; ranks of one run have neighbouring numbers and use the same."""
+def _neighbors(event: Event) -> Figures:
+    """Return the other processes in the message; ranks of one run have adjacent PIDs and use the same amount."""
     used, total, measured = _used_by_others(event), event.size("total_bytes"), event.size("others_bytes")
     listed = event.fields.get("other_processes")
     if used is None or not isinstance(listed, tuple):

@@ -1,4 +1,4 @@
-"""Rules over a case: which problems hold, how probable each explanation is, with their texts filled in."""
+"""Apply rules to a case: which problems hold, how probable each explanation is, with their texts filled in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from oomdoctor.knowledge.records.evidence import EVIDENCE
 from oomdoctor.knowledge.records.problem import CiteRecord, ProblemCore, ProblemRecord
 
 _FIRST = 20
-"""A statement of this rank or below comes before explanations that are only possible: what is missing decides more than guesses."""
+"""A statement of this rank or better comes before explanations that are only possible: what is missing matters more than guesses."""
 _NO_EVIDENCE: Mapping[str, Mapping[str, float]] = {}
 _ORDER = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.POSSIBLE: 2}
 
@@ -35,7 +35,7 @@ def evidence_seen(pack: Pack, known: KnownFacts) -> Mapping[str, Mapping[str, fl
 
 
 def conclusions(pack: Pack, seen: Iterable[str], known: KnownFacts, *, is_request_known: bool) -> tuple[Text, ...]:
-    """Return the sentences that evidence has for the screen, with the figures filled in, in the order of the rules."""
+    """Return the on-screen sentences of the evidence, with the figures filled in, in the order of the rules."""
     records = [record for name in seen if (record := pack.record(EVIDENCE, name)) is not None]
     return tuple(
         fill_template(record.concludes, known.facts)
@@ -45,9 +45,9 @@ def conclusions(pack: Pack, seen: Iterable[str], known: KnownFacts, *, is_reques
 
 
 def findings(pack: Pack, known: KnownFacts, seen: Mapping[str, Mapping[str, float]] = _NO_EVIDENCE) -> tuple[Finding, ...]:
-    """Judge a case by the rules: explanations, the most probable first, then statements and what is not known, without advice.
+    """Judge a case by the rules: explanations, the most probable first, then statements and unknowns, without advice.
 
-    `seen` is the evidence that weighs the explanations.
+    `seen` is the evidence that weights the explanations.
     """
     results = [(core, evaluate(core.when, known)) for core in pack.problems]
     silenced = {name for core, result in results if result.truth for name in core.silences}
@@ -78,7 +78,7 @@ def _explanations(holding: Sequence[tuple[ProblemCore, ConditionResult]], seen: 
 
 
 def _statements(holding: Sequence[tuple[ProblemCore, ConditionResult]]) -> list[_MatchedRule]:
-    """Return what is stated beside the explanations."""
+    """Return the statements made alongside the explanations."""
     stated = [
         _MatchedRule(core, result, _capped(Certainty(core.confidence), result))
         for core, result in holding
@@ -88,7 +88,7 @@ def _statements(holding: Sequence[tuple[ProblemCore, ConditionResult]]) -> list[
 
 
 def _capped(of_rule: Certainty, result: ConditionResult) -> Certainty:
-    """Return how sure a rule may be: never more than the surest message that it stands on."""
+    """Return how certain a rule may be: never more than the most certain message it relies on."""
     surest = min((event.certainty for event in result.events if event.certainty), key=_ORDER.__getitem__, default=of_rule)
     return max(of_rule, surest, key=_ORDER.__getitem__)
 
@@ -110,7 +110,7 @@ def _finding(pack: Pack, problem: ProblemRecord, rule: _MatchedRule, known: Know
 
 
 def _signs(pack: Pack, weighed: WeighedExplanation) -> list[Sign]:
-    """Return what speaks for an explanation and against it, the weightiest first."""
+    """Return the evidence for and against an explanation, the weightiest first."""
     signs = sorted(weighed.signs, key=lambda sign: -abs(sign[1]))
     return [Sign(id=name, says=record.says, weight=weight) for name, weight in signs if (record := pack.record(EVIDENCE, name)) is not None]
 

@@ -1,9 +1,9 @@
-"""Explanations of one failure, weighed against each other: how probable each is, given what was seen for and against it.
+"""Competing explanations of one failure: how probable each is, given the evidence for and against it.
 
-Each problem that holds brings its own weight: the natural logarithm of the odds that its cause is the right one, against everything
+Each problem that holds has its own weight: the natural logarithm of the odds that its cause is the right one, against everything
 that no rule names. Evidence adds to the weights of causes. Problems with the same cause are forms of one explanation, of which the
-strongest counts. The probability of a cause is its odds over the sum of all odds, where what no rule names has the odds 1.
-The weights are data of the rules.
+strongest counts. The probability of a cause is its odds divided by the sum of all odds, where everything that no rule names has odds of 1.
+The weights are data in the rules.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 _LEAST = 0.03
-"""An explanation less probable than this is not worth a line, unless there is no better one."""
+"""An explanation less probable than this is not worth a line, unless there is none better."""
 _BESIDE = 0.1
-"""Nor is one that is less probable than this share of the best."""
+"""Nor is one less probable than this share of the best."""
 _MOST = 5
 
 
 class Explanation(Struct, frozen=True):
-    """A problem that holds, as one explanation among several."""
+    """A problem that holds, as one of several explanations."""
 
     problem: str
     cause: str | None
@@ -34,11 +34,11 @@ class WeighedExplanation(Struct, frozen=True):
     problem: str
     probability: float
     signs: tuple[tuple[str, float], ...] = ()
-    """Evidence and what it added."""
+    """The evidence, and what each item added."""
 
 
 def weigh(explanations: Sequence[Explanation], evidence: Mapping[str, Mapping[str, float]]) -> list[WeighedExplanation]:
-    """Return one explanation for each cause, the most probable first. `evidence`: what was seen -> cause or problem -> weight."""
+    """Return one explanation per cause, the most probable first. `evidence`: what was seen -> cause or problem -> weight."""
     scored = [(explanation, _signs(explanation, evidence)) for explanation in explanations]
     odds: dict[str, tuple[float, Explanation, tuple[tuple[str, float], ...]]] = {}
     for explanation, signs in scored:

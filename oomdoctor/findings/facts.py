@@ -1,4 +1,4 @@
-"""The named facts that rules can ask about."""
+"""The named facts that rules can query."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from oomdoctor.findings.series import memory_series, series_course
 from oomdoctor.knowledge.records.framework import FrameworkCore, LogMarks
 
 _RUNS = "runs"
-"""The field of what names a framework (knowledge/rows/program_marks.py)."""
+"""The field that names a framework (knowledge/rows/program_marks.py)."""
 _TAIL = 20_000
-"""Bytes at the end of a log in which a framework is looked for by what it prints all the time."""
+"""Bytes at the end of a log that are searched for what a framework prints all the time."""
 _SHARDS = "hf-checkpoint-shards"
 
 
 def log_facts(events: Sequence[Event], frameworks: Sequence[FrameworkCore], tails: Sequence[bytes] = ()) -> dict[str, Value]:
-    """Return what messages of context show of the run's settings and machine, as `log.<name>`.
+    """Return what context messages show about the run's settings and machine, as `log.<name>`.
 
-    The last value of each field, and what several messages show together. `tails` are the ends of the logs.
+    Each field has its last value, plus what several messages show together. `tails` are the ends of the logs.
     """
     out: dict[str, Value] = {}
     for event in events:
@@ -48,7 +48,7 @@ def log_facts(events: Sequence[Event], frameworks: Sequence[FrameworkCore], tail
 
 
 def _named_framework(events: Sequence[Event], frameworks: Sequence[FrameworkCore], tails: Sequence[bytes]) -> str | None:
-    """Return the outermost framework that the log shows: by what only it prints, or named in frames and messages known otherwise."""
+    """Return the outermost framework shown by the log: by what only it prints, or by name in frames and other recognized messages."""
     shown, texts = {event.fields.get(_RUNS) for event in events}, _naming(events)
     ends = [tail[-_TAIL:].decode("utf-8", "replace") for tail in tails]
 
@@ -59,7 +59,7 @@ def _named_framework(events: Sequence[Event], frameworks: Sequence[FrameworkCore
             or (marks.tail is not None and any(map(re.compile(marks.tail).search, ends)))
         )
 
-    # Where a server runs inside a trainer, the trainer's keys set it.
+    # If a server runs inside a trainer, the trainer's keys configure it.
     named = sorted(
         (record.in_logs.purpose == "inference", record.in_logs.order, record.framework) for record in frameworks if record.in_logs
     )
@@ -71,20 +71,20 @@ def _may_hold(text: str, needs: Sequence[str]) -> bool:
     return not needs or any(need in text for need in needs)
 
 
-def _against_the_series(root: Event, log: Mapping[str, Fact]) -> dict[str, Fact]:
-    """Return `derived.over_series`: what was allocated at the failure, as a multiple of the highest value that the run had printed."""
+def _relative_to_series(root: Event, log: Mapping[str, Fact]) -> dict[str, Fact]:
+    """Return `derived.over_series`: what was allocated at the failure, as a multiple of the highest value the run had printed."""
     highest, allocated = log.get("log.series_highest_bytes"), root.size("allocated_bytes")
     return {"derived.over_series": round(allocated / highest, 2)} if isinstance(highest, int) and highest and allocated else {}
 
 
-def _against_the_pool(root: Event, log: Mapping[str, Fact]) -> dict[str, Fact]:
+def _relative_to_pool(root: Event, log: Mapping[str, Fact]) -> dict[str, Fact]:
     """Return `derived.whole_pool_refused`: whether the request is the whole pool that the framework had room for (printed in MiB)."""
     pool, requested = log.get("log.limit_bytes"), root.size("requested_bytes")
     return {"derived.whole_pool_refused": abs(requested - pool) < 1 << 20} if isinstance(pool, int) and pool and requested else {}
 
 
-def _beside_each_other(log: Mapping[str, Fact]) -> dict[str, Fact]:
-    """Return how far one process or rank stands out among those of its run, where a recorder counted them."""
+def _compared_with_peers(log: Mapping[str, Fact]) -> dict[str, Fact]:
+    """Return how far one process or rank differs from the others in its run, if a recorder counted them."""
     pairs = {
         "derived.largest_process_share": ("log.largest_process_bytes", "log.run_rss_bytes"),
         "derived.first_rank_over_others": ("log.first_rank_bytes", "log.other_ranks_most_bytes"),
@@ -98,7 +98,7 @@ def _beside_each_other(log: Mapping[str, Fact]) -> dict[str, Fact]:
 
 
 def _smi(events: Sequence[Event]) -> dict[str, Value]:
-    """Return `log.smi_unlisted_bytes`: what nvidia-smi counts as used on a card and gives to no process of its table."""
+    """Return `log.smi_unlisted_bytes`: memory that nvidia-smi counts as used on a GPU but attributes to no process in its table."""
     listed: dict[Value | None, int] = {}
     for event in events:
         if event.signature == "nvidia-smi-process-row":
@@ -110,13 +110,13 @@ def _smi(events: Sequence[Event]) -> dict[str, Value]:
 
 
 def _tables(events: Sequence[Event]) -> dict[str, Value]:
-    """Return `log.fullest_card_share`: used over total of the fullest card in a pasted table."""
+    """Return `log.fullest_card_share`: used over total memory of the fullest GPU in a pasted table."""
     shares = [round(share, 4) for event in events if (share := card_share(event)) is not None]
     return {"log.fullest_card_share": max(shares)} if shares else {}
 
 
 def _naming(events: Sequence[Event]) -> list[str]:
-    """Return the texts in which a framework's name says that it runs: frames and what it prints itself."""
+    """Return the texts in which a framework's name shows that it is running: frames, and what it prints itself."""
     return [text for event in events[:400] for text in (event.frame, event.text[:300], event.worker) if text]
 
 
@@ -136,7 +136,7 @@ def facts(incidents: Sequence[Incident], verdict: Verdict, log: Mapping[str, Fac
         out["incident.ranks"] = len(first.ranks)
         out.update({f"event.{name}": value for name, value in first.root.fields.items()})
         out.update({f"derived.{name}": value for name, value in first.derived.items() if value is not None})
-        out.update(_against_the_series(first.root, log))
-        out.update(_against_the_pool(first.root, log))
-        out.update(_beside_each_other(log))
+        out.update(_relative_to_series(first.root, log))
+        out.update(_relative_to_pool(first.root, log))
+        out.update(_compared_with_peers(log))
     return out

@@ -1,4 +1,4 @@
-"""Which request failed: the row of rules/requests whose signs the failure shows, with what it grows, and what is in force of that."""
+"""Which request failed: the row of rules/requests that matches the failure, what it grows with, and the settings in force."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from oomdoctor.knowledge.records.request import ANY, OPERATIONS, QUANTITIES, REQ
 _TORCH = "torch"
 _NAMING = ("training.framework", "log.framework", "incident.inference", "incident.program")
 _STRONG, _WEAK = 2, 1
-"""What was computed, said or plain for shows a request itself; what stands near, or a condition, only that it may be one."""
+"""What was computed, stated or plain evidence identifies a request; nearby text or a condition shows only that it may be one."""
 
 _FRAMES_TELL = Text(
     "the frames above the message: they name the line that asked for the memory",
     "报错上方的调用栈：它会指出是哪一行申请的内存",
 )
 _RECORDED = "oomdoctor run --level 1 -- COMMAND"
-"""What names that line where the log does not hold the frames."""
+"""What identifies that line if the log does not contain the frames."""
 
 
 class _Shown(Struct, frozen=True, order=True):
-    """How well a failure shows a row; of several the greatest counts."""
+    """How well a failure matches a row; of several matches, the greatest counts."""
 
     strength: int
     is_special: bool = True
-    """Whether the operation is one in particular: every pass through a model has intermediate results."""
+    """Whether the operation is a specific one: every pass through a model has intermediate results."""
     nearness: int = 0
-    """How near the programs of the row are to the one that runs."""
+    """How close the programs of the row are to the running one."""
     depth: int = 0
-    """The line of the traceback in which it is shown: the later, the further inside."""
+    """The line of the traceback that shows it: later lines are farther inside."""
     parts: int = 0
     has_phase: bool = False
 
 
 def failing_request(pack: Pack, known: KnownFacts, incident: Incident, text: FailureText, run: RunConfig | None) -> FailingRequest:
-    """Return the request that failed; without an operation where nothing shows which it was."""
+    """Return the request that failed; without an operation if nothing shows which it was."""
     root = incident.root
     programs = _programs(known.facts, text, pack.frameworks)
     record = _row(pack, known, incident, text, programs)
@@ -68,7 +68,7 @@ def failing_request(pack: Pack, known: KnownFacts, incident: Incident, text: Fai
 
 
 def _row(pack: Pack, known: KnownFacts, incident: Incident, text: FailureText, programs: Mapping[str, int]) -> RequestRecord | None:
-    """Return the row that the failure shows best; of equal ones the first."""
+    """Return the row that best matches the failure; of equal ones, the first."""
     best: tuple[_Shown, RequestCore] | None = None
     answers = known.facts.get("incident.inference") is not None
     for core in pack.requests:
@@ -92,7 +92,7 @@ def _row(pack: Pack, known: KnownFacts, incident: Incident, text: FailureText, p
 
 
 def _shown(sign: SignCore, known: KnownFacts, incident: Incident, text: FailureText) -> _Shown | None:
-    """Return how well a failure shows a sign; None where a part of it does not hold."""
+    """Return how well a failure matches a sign; None if part of it does not hold."""
     depth = 0
     if sign.computes is not None and sign.computes != incident.computes:
         return None
@@ -116,12 +116,12 @@ def _stands_in(sign: SignPattern, text: str) -> bool:
 
 
 def _line_with(sign: SignPattern, lines: Sequence[str]) -> int:
-    """Return the number, from 1, of the last line that a pattern stands in; 0 where there is none."""
+    """Return the 1-based number of the last line matching a pattern; 0 if there is none."""
     return next((number for number in range(len(lines), 0, -1) if _stands_in(sign, lines[number - 1])), 0)
 
 
 def _programs(facts: Mapping[str, Fact], text: FailureText, frameworks: Sequence[FrameworkCore]) -> dict[str, int]:
-    """Return the programs of a run, with how near each is to what failed: the greater, the nearer."""
+    """Return the programs of a run, with how close each is to the failure: greater is closer."""
     named = [str(facts[name]) for name in _NAMING if facts.get(name)]
     records = {record.framework: record for record in frameworks}
     running = [name for name in named if name in records]
@@ -129,7 +129,7 @@ def _programs(facts: Mapping[str, Fact], text: FailureText, frameworks: Sequence
     layers = [name for name, record in records.items() if record.layer and any(_is_set(facts.get(fact)) for fact in record.layer.facts)]
     lines = [line.replace("\\", "/") for line in text.frames if ".py" in line]
     framed = [name for name, record in records.items() if _has_frames(record, lines)]
-    # A server inside a trainer is set by the keys of the trainer.
+    # A server inside a trainer is configured by the trainer's keys.
     training = [name for name in (*running, *framed) if (marks := records[name].in_logs) is not None and marks.purpose == "training"]
     out: dict[str, int] = {}
     for nearness, names in ((5, training), (4, running), (3, [*framed, *named]), (2, [*layers, *below])):
@@ -141,7 +141,7 @@ def _programs(facts: Mapping[str, Fact], text: FailureText, frameworks: Sequence
 
 
 def _has_frames(record: FrameworkCore, lines: Sequence[str]) -> bool:
-    """Return whether a traceback runs through the code of a framework, whose package most often has its name."""
+    """Return whether a traceback runs through the code of a framework, whose package usually has its name."""
     listed = [f"/{folder}/" for folder in record.in_logs.frames] if record.in_logs is not None else []
     signs = (*listed, f"packages/{record.framework.replace('-', '_')}/")
     return any(sign in line for line in lines for sign in signs)
@@ -187,7 +187,7 @@ def _told(
 
 
 def _in_force(names: Mapping[str, float], facts: Mapping[str, Fact], run: RunConfig | None) -> Iterator[SettingInForce]:
-    """Yield the values of the settings with which a request grows, as far as config and log say them."""
+    """Yield the values of the settings that a request grows with, as far as config and log state them."""
     known = {} if run is None else run.settings.known()
     for name in names:
         if name in known and run is not None:

@@ -1,4 +1,4 @@
-"""The moment of a failure in its run: the step that progress shows, and what the settings do at that step."""
+"""The moment of a failure in its run: the step shown by progress, and what the settings do at that step."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from oomdoctor.findings.conditions import Fact
 
 _FIRST = 2
-"""The optimizer makes its states at its first step; with a warm-up that skips steps it can be the second."""
+"""The optimizer creates its states at its first step; with a warm-up that skips steps it can be the second."""
 
 
 def failure_step(step: int | None, facts: Mapping[str, Fact]) -> dict[str, Fact]:
-    """Return `derived.step` and what falls on it: evaluation, a save, the first steps, a late failure; unknown settings leave it open.
+    """Return `derived.step` and what happens at it: evaluation, a save, the first steps, a late failure; unknown settings leave it open.
 
     A bar shows the last finished step; evaluation and saving come after it, so step 500 of `eval_steps: 500` fails in evaluation.
     """

@@ -1,4 +1,4 @@
-"""Values with which a server fits, from what it printed of its memory and from the request that failed."""
+"""Values with which a server fits, from what it printed about its memory and from the request that failed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from oomdoctor.findings.server_ledger import ledger_of
 from oomdoctor.units import GIB, MIB
 
 _ROOM = GIB // 2
-"""Left beside what was lacking: the next request is rarely the last."""
+"""Left over on top of the shortfall: the next request is rarely the last."""
 _CONTEXT = 256 * MIB
-"""What a card gives to the context of CUDA once the first kernel runs, after the buffers were counted."""
+"""What a GPU gives to the CUDA context once the first kernel runs, after the buffers were counted."""
 
 
 def fitting(root: Event, ledgers: Sequence[ServerLedger], facts: Mapping[str, Fact]) -> dict[str, Fact]:
-    """Return `derived.fitting_cache_bytes`, `derived.fitting_layers` and `derived.fitting_length`, as far as figures tell them."""
+    """Return `derived.fitting_cache_bytes`, `derived.fitting_layers` and `derived.fitting_length`, as far as figures determine them."""
     ledger = ledger_of(root, ledgers) if root.kind is Kind.DEVICE_OOM else None
     if ledger is None:
         return {}
@@ -30,7 +30,7 @@ def fitting(root: Event, ledgers: Sequence[ServerLedger], facts: Mapping[str, Fa
 
 
 def _cache(root: Event, ledger: ServerLedger, facts: Mapping[str, Fact]) -> int | None:
-    """Return the cache that leaves what was lacking, and no more than the server itself suggests."""
+    """Return the cache size that leaves room for the shortfall, and no more than the server itself suggests."""
     suggested, requested, free = facts.get("log.suggested_cache_bytes"), root.size("requested_bytes"), root.size("free_bytes")
     if not isinstance(suggested, int) or ledger.cache is None or requested is None or free is None:
         return None
@@ -39,7 +39,7 @@ def _cache(root: Event, ledger: ServerLedger, facts: Mapping[str, Fact]) -> int 
 
 
 def _lacking_buffer(root: Event, ledger: ServerLedger, ledgers: Sequence[ServerLedger]) -> int | None:
-    """Return what a buffer of llama.cpp lacked on its one card, once weights and cache were there; None where the log does not tell."""
+    """Return how much a llama.cpp buffer lacked on its single GPU once weights and cache were loaded; None if the log does not show it."""
     alone = sum(other.of != "host" and other.source == ledger.source for other in ledgers) == 1
     requested = root.size("requested_bytes")
     if ledger.program != "llama.cpp" or not alone or requested is None or ledger.initial_free is None or not ledger.weights:
@@ -49,7 +49,7 @@ def _lacking_buffer(root: Event, ledger: ServerLedger, ledgers: Sequence[ServerL
 
 
 def _layers(ledger: ServerLedger, lacking: int, facts: Mapping[str, Fact]) -> int | None:
-    """Return the layers on the card with which the buffer has room: each takes its weights and its cache along."""
+    """Return the number of layers on the GPU that leaves room for the buffer: each takes its weights and its cache along."""
     layers = facts.get("log.layers_on_card")
     if not isinstance(layers, int) or layers < 1:
         return None
@@ -58,7 +58,7 @@ def _layers(ledger: ServerLedger, lacking: int, facts: Mapping[str, Fact]) -> in
 
 
 def _length(ledger: ServerLedger, lacking: int) -> int | None:
-    """Return the context with which the buffer has room, where the cache grows with it and is larger than what is lacking."""
+    """Return the context length that leaves room for the buffer, if the cache grows with it and is larger than the shortfall."""
     if ledger.tokens is None or not ledger.cache or ledger.cache <= lacking:
         return None
     return int(ledger.tokens * (1 - lacking / ledger.cache))

@@ -1,7 +1,7 @@
-"""What the log says of the host's memory beside the message that failed: the limit that held, and the most that was used.
+"""What the log says about host memory besides the message that failed: the limit in force, and the peak use.
 
-A limit is asked for once and stands elsewhere than the kill: in the description of a pod, in the head of a batch script, in the
-scheduler's own account. The manifest or the batch script itself says it where the log does not.
+A limit is set once and is not stated where the kill is: it is in the description of a pod, in the head of a batch script, or in the
+scheduler's own account. If the log does not give it, the manifest or the batch script itself does.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from oomdoctor.findings.conditions import Fact
 _LIMITS = ("host_limit_bytes", "limit_bytes")
 _USED = ("max_rss_bytes", "used_bytes", "anon_rss_bytes")
 _OF_THE_NODE = frozenset({"threshold", "node", "node_ip"})
-"""Figures beside it are those of a whole machine, and no limit that anybody set."""
+"""Figures next to these are those of a whole machine, not a limit that anyone set."""
 
 
 def host_memory(events: Iterable[Event], known: Mapping[str, Fact]) -> dict[str, Fact]:
     """Return `derived.host_limit_bytes` and `derived.host_used_bytes`, each the largest that is named.
 
-    Where the message has the memory of the process and of its machine, `derived.largest_process_share` is that process's part.
+    If the message gives the memory of both the process and its machine, `derived.largest_process_share` is that process's share.
     """
     spoken = [event for event in events if event.kind in (Kind.HOST_OOM, Kind.CONTEXT) and not event.fields.keys() & _OF_THE_NODE]
     limits = [size for event in spoken for name in _LIMITS if _names(event, name) and (size := event.size(name))]
@@ -36,5 +36,5 @@ def host_memory(events: Iterable[Event], known: Mapping[str, Fact]) -> dict[str,
 
 
 def _names(event: Event, name: str) -> bool:
-    """Return whether a figure of this name is one of the host: context speaks of cards as well."""
+    """Return whether a figure with this name is a host figure: context messages describe GPUs as well."""
     return event.kind is Kind.HOST_OOM or name in ("host_limit_bytes", "max_rss_bytes")

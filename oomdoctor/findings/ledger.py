@@ -1,7 +1,7 @@
-"""Where the memory of a card went, from the log alone: parts that add up to the total exactly, each measured or derived.
+"""Where a GPU's memory went, from the log alone: parts that add up exactly to the total, each measured or derived.
 
-Two sources tell it: a message of the allocator, and what a server printed of its own plan before it gave up. Where a server
-printed what its weights and its KV cache take, the live tensors of the allocator's message are split further.
+There are two sources: an allocator message, and what a server printed about its own plan before it gave up. If a server
+printed the size of its weights and its KV cache, the live tensors in the allocator's message are split further.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from oomdoctor.findings.derived import other_processes, unused
 from oomdoctor.findings.server_ledger import ledger_of
 
 _ROUNDING = 0.02
-"""Figures are printed with two decimals, so sums of them may miss the total by a little."""
+"""Figures are printed with two decimals, so their sums may differ slightly from the total."""
 _SMALLEST = 0.001
 _LIVE = "live tensors"
 _OUTSIDE = "this process outside PyTorch"
@@ -24,7 +24,7 @@ _Parts = list[tuple[str, int, str]]
 
 
 def ledger(root: Event, ledgers: Sequence[ServerLedger] = ()) -> tuple[LedgerEntry, ...]:
-    """Return the parts of the card's memory at the moment of `root`; empty where the log does not tell. `ledgers`: what servers printed."""
+    """Return the parts of the GPU's memory at the moment of `root`; empty if the log does not show them. `ledgers`: printed by servers."""
     planned = ledger_of(root, ledgers)
     parts = _of_message(root, planned)
     total = root.size("total_bytes")
@@ -37,7 +37,7 @@ def ledger(root: Event, ledgers: Sequence[ServerLedger] = ()) -> tuple[LedgerEnt
 
 
 def _of_message(event: Event, planned: ServerLedger | None) -> _Parts:
-    """Return the parts that a message of the allocator states."""
+    """Return the parts stated by an allocator message."""
     total, free, allocated = event.size("total_bytes"), event.size("free_bytes"), event.size("allocated_bytes")
     if not total or free is None or allocated is None or "MPS" in event.text[:200] or allocated > total:
         return []
@@ -53,7 +53,7 @@ def _of_message(event: Event, planned: ServerLedger | None) -> _Parts:
 
 
 def _split(live: int, planned: ServerLedger | None) -> _Parts:
-    """Return live tensors as weights, KV cache and the rest, where both were printed and fit in."""
+    """Return live tensors as weights, KV cache and the rest, if both were printed and fit within them."""
     known = () if planned is None else (("weights", planned.weights), ("KV cache", planned.cache))
     named = [(what, size) for what, size in known if size is not None and size > 0]
     rest = live - sum(size for _, size in named)
@@ -63,7 +63,7 @@ def _split(live: int, planned: ServerLedger | None) -> _Parts:
 
 
 def _of_plan(planned: ServerLedger) -> tuple[_Parts, int | None]:
-    """Return the parts of a server's plan: its share of the card, and what the weights and the trial run leave for the KV cache."""
+    """Return the parts of a server's plan: its share of the GPU, and what the weights and the trial run leave for the KV cache."""
     total, budget = planned.total, planned.budget
     if not total or not budget or budget > total or planned.weights is None:
         return [], None
@@ -75,13 +75,13 @@ def _of_plan(planned: ServerLedger) -> tuple[_Parts, int | None]:
 
 
 def _closed(parts: _Parts, total: int, of: str) -> tuple[LedgerEntry, ...]:
-    """Return the parts with what is missing to the total; empty where they exceed it by more than rounding."""
+    """Return the parts plus the remainder to the total; empty if they exceed it by more than rounding."""
     rest = total - sum(size for _, size, _ in parts)
     if rest < -_ROUNDING * total:
         return ()
     outside = next((at for at, (what, _, _) in enumerate(parts) if what == _OUTSIDE), None)
     if outside is not None and 0 < rest <= _SMALLEST * total:
-        # Less than the printed figures are rounded by: no part of its own.
+        # Less than the rounding of the printed figures: not a part of its own.
         parts[outside] = (_OUTSIDE, parts[outside][1] + rest, "derived")
         rest = 0
     out = [LedgerEntry(what=what, bytes=size, of=of, source=source) for what, size, source in parts if size]

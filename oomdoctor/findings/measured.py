@@ -1,4 +1,4 @@
-"""What was measured at a failure, beside the message that its program printed."""
+"""What was measured at a failure, alongside the message that its program printed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _REFUSAL = "watched-refusal"
 
 
 def with_measured(incident: Incident) -> Event:
-    """Return the root of a failure with the figures that a recorder measured at the same one and that its message leaves out."""
+    """Return the root of a failure with the figures that a recorder measured for the same failure and that its message omits."""
     root = incident.root
     if not incident.kind.is_memory or root.signature == _REFUSAL:
         return root
@@ -28,6 +28,6 @@ def with_measured(incident: Incident) -> Event:
 
 
 def _is_of(measured: Event, root: Event) -> bool:
-    """Return whether two messages speak of one failure: of the same rank and card, as far as both are named."""
+    """Return whether two messages concern the same failure: the same rank and GPU, as far as both are named."""
     cards = {event.fields.get("gpu_index") for event in (measured, root)} - {None}
     return len(cards) < 2 and (root.rank is None or measured.rank in (None, root.rank))

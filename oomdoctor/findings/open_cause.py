@@ -1,4 +1,4 @@
-"""Where a log cannot tell the cause: which readings remain, and the one piece of evidence that settles it."""
+"""If a log cannot show the cause: which readings remain, and the one piece of evidence that settles it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _WATCHED = r"oomdoctor run (?:--level (?P<level>\d) )?"
 
 
 def open_cause(findings: Sequence[Finding], pack: Pack, known: KnownFacts) -> OpenCause | None:
-    """Return the readings and what settles them; None where one is at least likely, or nothing is known that would tell.
+    """Return the readings and what settles them; None if one is at least likely, or nothing known would show it.
 
-    Nobody is asked for what the log holds: evidence that is known already is passed over.
+    Nobody is asked for what the log contains: evidence that is already known is skipped.
     """
     readings = [finding for finding in findings if finding.probability is not None][:_READINGS]
     if not readings or readings[0].confidence is not Certainty.POSSIBLE:
@@ -40,24 +40,24 @@ def open_cause(findings: Sequence[Finding], pack: Pack, known: KnownFacts) -> Op
     if settled_by is None:
         return None
     return OpenCause(
-        findings=tuple(finding.id for finding in readings), settled_by=settled_by.says, command=_with_own(settled_by.command, known)
+        findings=tuple(finding.id for finding in readings), settled_by=settled_by.says, command=_with_run_command(settled_by.command, known)
     )
 
 
 def _has_config(pack: Pack, known: KnownFacts) -> bool:
-    """Return whether the program can have a config that is read here; of one that nobody knows it can."""
+    """Return whether the program may have a config that is supported here; an unknown program may."""
     name = next((str(value) for fact in _NAMING if (value := known.facts.get(fact))), None)
     record = None if name is None else pack.record(FRAMEWORKS, name)
     return record is None or bool(record.settings)
 
 
 def _was_just_run(command: str | None, known: KnownFacts) -> bool:
-    """Return whether the run was watched as a command asks for: the same once more would tell the same."""
+    """Return whether the run was already observed the way a command requires: running it again would show the same."""
     match, level = re.match(_WATCHED, command or ""), known.facts.get("log.watched_level")
     return match is not None and isinstance(level, int) and level >= int(match["level"] or 0)
 
 
-def _with_own(command: str | None, known: KnownFacts) -> str | None:
-    """Return what gets the evidence, with the command of the run where its log shows it."""
+def _with_run_command(command: str | None, known: KnownFacts) -> str | None:
+    """Return how to get the evidence, with the command of the run if its log shows it."""
     own = known.facts.get("log.launch_command")
     return command if command is None or not isinstance(own, str) else command.replace("COMMAND", own)

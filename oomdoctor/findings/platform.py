@@ -1,4 +1,4 @@
-"""On what kind of machine a run died, as far as paths and names in its log tell it: what settles a question differs there."""
+"""The kind of machine on which a run died, as far as paths and names in its log show it: what settles a question differs between them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SIGNS = (
     ("windows", r"(?:^|[\s\"'(=])[A-Za-z]:\\|\bWinError\b|\.dll\b|\bPowerShell\b|PS [A-Z]:"),
     ("container", r"\bdocker(?:d|-compose)?\b|\bcontainerd\b|\bpodman\b|/overlay2/|\bcontainer exited\b|\bexited with code 137\b"),
 )
-"""The first that is seen counts: a managed job runs in a container, and so does a pod."""
+"""The first match counts: a managed job runs in a container, and so does a pod."""
 
 
 _PYTHON = re.compile(
@@ -32,26 +32,26 @@ _CARDS = (
     ("volta", r"\bsm_70\b|\bV100|\bTITAN V\b"),
     ("pascal", r"\bsm_6[0-2]\b|\bGTX 10[5-8]0|\bTesla P(?:4|40|100)\b|\bP(?:40|100)-"),
 )
-"""Cards for which steps differ, as people and programs name them; the first that is seen counts."""
+"""GPUs for which steps differ, as people and programs name them; the first match counts."""
 
 
 def is_in_python(texts: Iterable[str]) -> bool:
-    """Return whether lines of a log show that the program is one of Python: code that people write, and can change."""
+    """Return whether lines of a log show that the program is written in Python: code that people write, and can change."""
     return any(_PYTHON.search(line) for line in texts)
 
 
 def is_native(texts: Iterable[str]) -> bool:
-    """Return whether lines of a log show a program of C++, Rust or Go, whose build a person takes or makes, and whose code they do not."""
+    """Return whether lines of a log show a C++, Rust or Go program, which a person downloads or builds but whose code they do not edit."""
     return any(_NATIVE.search(line) for line in texts)
 
 
 def card(texts: Iterable[str]) -> str | None:
-    """Return the kind of card that lines of a log name, where it is one for which steps differ."""
+    """Return the kind of GPU that lines of a log name, if it is one for which steps differ."""
     lines = list(texts)
     return next((name for name, sign in _CARDS if any(re.search(sign, line, re.IGNORECASE) for line in lines)), None)
 
 
 def platform(texts: Iterable[str]) -> str | None:
-    """Return the platform that lines of a log show; None where they show none."""
+    """Return the platform that lines of a log show; None if they show none."""
     lines = list(texts)
     return next((name for name, sign in _SIGNS if any(re.search(sign, line) for line in lines)), None)

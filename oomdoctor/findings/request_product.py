@@ -1,6 +1,6 @@
-"""A failed request as a product of quantities: whether batch x length x vocabulary x 4 is what was asked for.
+"""A failed request as a product of quantities: whether batch x length x vocabulary x 4 is what was requested.
 
-PyTorch prints what it asked the card for, in whole blocks: up to 1 MiB as 2 MiB, up to 10 MiB as 20 MiB, above in steps of 2 MiB
+PyTorch prints what it requested from the GPU, in whole blocks: up to 1 MiB as 2 MiB, up to 10 MiB as 20 MiB, above that in steps of 2 MiB
 (c10/core/CachingDeviceAllocator, get_allocation_size). Sizes of a GiB and more are printed with two decimals.
 """
 
@@ -17,7 +17,7 @@ _SMALL, _LARGE = MIB, 10 * MIB
 _BLOCK = 2 * MIB
 _DECIMALS = 0.00501
 _LEAST = 10 * MIB
-"""Below this a size is a block and no product."""
+"""A size below this is a block, not a product."""
 _OF_MODEL = {
     "vocabulary": "vocab", "hidden": "hidden", "parameters": "parameters", "heads": "heads", "layers": "layers",
     "intermediate": "intermediate",
@@ -25,7 +25,7 @@ _OF_MODEL = {
 
 
 def quantity(name: str, facts: Mapping[str, Fact]) -> Fact:
-    """Return the value of a quantity, as settings and logs say it or the model that is named has it."""
+    """Return the value of a quantity, as given by settings and logs or by the named model."""
     known = facts.get(f"training.{name}", facts.get(f"log.{name}"))
     return getattr(dimensions(facts), _OF_MODEL[name]) if known is None and name in _OF_MODEL else known
 
@@ -46,7 +46,7 @@ def is_size(exact: float, printed: int) -> bool:
 
 
 def rounded_request(size: int) -> int:
-    """Return what PyTorch asks the card for where a tensor of `size` bytes is made."""
+    """Return what PyTorch requests from the GPU when a tensor of `size` bytes is created."""
     if size <= _SMALL:
         return _BLOCK
     return 20 * MIB if size < _LARGE else -(-size // _BLOCK) * _BLOCK

@@ -1,4 +1,4 @@
-"""A memory series: whether what a log prints of its memory stays, climbs in steps, or grows."""
+"""A memory series: whether the memory a log prints stays level, climbs in steps, or grows."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _FIELDS = (
     "memory_bytes",
 )  # fmt: skip
 _SHORTEST = 5
-"""Fewer figures are enough only where they rise evenly."""
+"""Fewer figures are enough only if they rise evenly."""
 _LEAST = 0.1
-"""Of the highest: what grows by less over all figures is not what filled a card."""
+"""As a share of the highest: less growth than this over all figures is not what filled a GPU."""
 _WORDS: Mapping[str, str] = {"staircase": "staircase", "steady": "flat"}
 """Shapes other than a leak, and the values of `log.memory_series`."""
 
 
 def memory_series(events: Sequence[Event]) -> list[int]:
-    """Return the longest series in bytes, of one rank and one kind of line."""
+    """Return the longest series in bytes, from one rank and one kind of line."""
     series: dict[tuple[str, str, int | None], list[int]] = {}
     for event in events:
         if event.kind is not Kind.CONTEXT or "total_bytes" in event.fields:
@@ -32,7 +32,7 @@ def memory_series(events: Sequence[Event]) -> list[int]:
 
 
 def series_course(values: Sequence[int]) -> str:
-    """Return `none`, `flat`, `staircase` or `growth`: a staircase rises a few times and stands between, growth rises all the time."""
+    """Return `none`, `flat`, `staircase` or `growth`: a staircase rises a few times with level stretches, growth rises all the time."""
     high = max(values, default=0)
     name, _ = find_course(values, high)
     if name == "leak":

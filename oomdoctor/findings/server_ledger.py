@@ -1,7 +1,7 @@
-"""Add up what servers printed of the memory of each card while they started.
+"""Add up what servers printed about the memory of each GPU during startup.
 
-Messages that tell `memory-ledger` take part (rules/signatures/*-memory.yaml); what a figure is, the name of its field says. Servers that
-print a part for each pool, draft or file have these added up; others print the same figure again, and the last one counts.
+Messages with the topic `memory-ledger` are used (rules/signatures/*-memory.yaml); the name of a field says what its figure is. If a server
+prints one part for each pool, draft or file, these are added up; others print the same figure again, and the last one counts.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _ADDED: Mapping[str, frozenset[str]] = {
     }),
     "llama.cpp": frozenset({"model_buffer_bytes", "kv_buffer_bytes", "state_buffer_bytes"}),
 }  # fmt: skip
-"""Figures of which each line is one of several: a pool, a draft, a file of weights."""
+"""Figures for which each line is one of several: a pool, a draft, a weight file."""
 _STATES = ("state_buffer_bytes", "conv_state_bytes", "ssm_state_bytes", "draft_conv_state_bytes", "draft_ssm_state_bytes")
 _TABLE = frozenset({"total_bytes", "free_bytes", "self_bytes", "model_buffer_bytes", "kv_buffer_bytes", "compute_buffer_bytes"})
-"""The figures of a row of llama.cpp's table at the end of a run, which states what single lines stated before."""
+"""The figures in a row of llama.cpp's table at the end of a run, which restates earlier single lines."""
 _BEFORE = "initial_free_bytes"
-"""What was free before anything was loaded: of several loads the first says it."""
+"""What was free before anything was loaded: of several loads, the first reports it."""
 _DEVICES = ("device", "cache_device", "graph_device")
 _NUMBERED = re.compile(r"(?:CUDA|ROCm|Vulkan|SYCL|MUSA|CANN|HIP)_?(\d{1,3})")
 _ON_HOST = re.compile(r"CPU|Host|BLAS|AMX|REPACK")
@@ -62,7 +62,7 @@ class _Card(Struct):
 
 
 def server_ledgers(events: Sequence[Event], topics: Mapping[str, Sequence[str]], programs: Mapping[str, str]) -> tuple[ServerLedger, ...]:
-    """Return the ledgers of the last start that each log shows, one for each card; `programs`: signature -> program."""
+    """Return the ledgers of the last startup shown by each log, one for each GPU; `programs`: signature -> program."""
     cards: dict[tuple[str, str, str], _Card] = {}
     for event in events:
         told = topics.get(event.signature, _NO_TOPICS) if event.kind is Kind.CONTEXT else _NO_TOPICS
@@ -79,7 +79,7 @@ def server_ledgers(events: Sequence[Event], topics: Mapping[str, Sequence[str]],
 
 
 def ledger_of(root: Event, ledgers: Sequence[ServerLedger]) -> ServerLedger | None:
-    """Return the ledger of the card on which a message stands; None where it is not known which."""
+    """Return the ledger of the GPU that a message concerns; None if it is unknown which one."""
     of_log = [ledger for ledger in ledgers if ledger.source == root.place.source and ledger.of != "host"]
     rank, gpu = root.rank if root.rank is not None else _rank(root), root.fields.get("gpu_index")
     for ledger in of_log:
@@ -95,12 +95,12 @@ def ledger_of(root: Event, ledgers: Sequence[ServerLedger]) -> ServerLedger | No
 
 
 def first_card(ledgers: Sequence[ServerLedger]) -> ServerLedger | None:
-    """Return the ledger of the first card; of several logs, that of the first."""
+    """Return the ledger of the first GPU; of several logs, that of the first."""
     return next((ledger for ledger in ledgers if ledger.of != "host"), None)
 
 
 def _card_of(event: Event) -> tuple[str, int | None]:
-    """Return the card that a message is about, as it is named, and its number where that is told."""
+    """Return the GPU that a message is about, as named, and its number if given."""
     device = next((str(event.fields[name]) for name in _DEVICES if name in event.fields), None)
     if device is not None:
         if _ON_HOST.search(device):
@@ -121,9 +121,9 @@ def _rank(event: Event) -> int | None:
 
 
 def _with_shared(cards: Mapping[tuple[str, str, str], _Card]) -> Iterator[_Card]:
-    """Yield the cards; what a server printed once for all of them counts for each that is named.
+    """Yield the GPUs; what a server printed once for all of them counts for each that is named.
 
-    Where Ollama loads by llama.cpp, the buffers of llama.cpp are the exact figures.
+    If Ollama loads through llama.cpp, llama.cpp's buffers are the exact figures.
     """
     for (source, program, of), card in sorted(cards.items(), key=_place):
         if program == "ollama" and (source, "llama.cpp", of) in cards:
@@ -139,7 +139,7 @@ def _with_shared(cards: Mapping[tuple[str, str, str], _Card]) -> Iterator[_Card]
 
 
 def _place(entry: tuple[tuple[str, str, str], _Card]) -> tuple[str, str, int, int, str]:
-    """Return where a card stands among others: by log and program, the host last."""
+    """Return the sort key of a GPU: by log and program, the host last."""
     (source, program, of), card = entry
     return source, program, of == "host", card.rank if card.rank is not None else card.gpu or 0, of
 
@@ -175,7 +175,7 @@ def _ledger(card: _Card) -> ServerLedger:
 
 
 def _cache(sizes: Mapping[str, int]) -> int | None:
-    """Return what the cache takes, states included; else what it is given."""
+    """Return the size of the cache, including states, or otherwise what it is given."""
     if "block_bytes" in sizes and "gpu_blocks" in sizes:
         return sizes["block_bytes"] * sizes["gpu_blocks"]
     taken = _first(sizes, "kv_final_bytes", "kv_cache_bytes", "kv_buffer_bytes")

@@ -1,7 +1,7 @@
-"""The share of a card that a server should take, from the share that it took and what the log says of the failure.
+"""The share of a GPU that a server should use, from the share it used and what the log says about the failure.
 
-A server fills its share with cache before it serves. Too high a share leaves nothing for what comes beside it, and one below the
-weights does not start at all: a value that helps lies between what was lacking and what the weights need.
+A server fills its share with cache before it serves. Too high a share leaves no room for memory outside it, and one smaller than the
+weights does not start at all: a value that helps is between the shortfall and what the weights need.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ _IN_FORCE = (
     "log.memory_share", "log.utilization",
 )  # fmt: skip
 _ROOM = GIB // 2
-"""Left beside what was lacking: the next request is rarely the last."""
+"""Left over on top of the shortfall: the next request is rarely the last."""
 _LEAST_STEP, _STEP = 0.03, 0.1
-"""How far a share is lowered at least, and where no figure says how far."""
+"""The minimum by which a share is lowered, and the amount if no figure gives one."""
 _CACHE = 0.05
-"""The part of the card that a cache needs beside the weights to serve at all."""
+"""The fraction of the GPU that a cache needs on top of the weights to serve at all."""
 _RISE = 0.04
-"""How far a share is raised where no figure says how far."""
+"""How far a share is raised if no figure gives an amount."""
 _BEYOND = 0.15
-"""So far above its share a server holds what the share does not bound: its weights, or one pass through them."""
+"""This far above its share, a server holds what the share does not limit: its weights, or one pass through them."""
 _USUAL = 0.9
-"""What servers take by default, or nearly: less is somebody's own choice."""
+"""About what servers use by default: less is someone's own choice."""
 _HIGHEST = 0.95
-"""What contexts and libraries need is outside of any share."""
+"""What contexts and libraries need is outside any share."""
 
 
 def serving_share(facts: Mapping[str, Fact], default: float | None) -> dict[str, Fact]:
-    """Return `derived.lower_share`, `derived.higher_share` and whether the process is `derived.above_share`, as far as figures tell them.
+    """Return `derived.lower_share`, `derived.higher_share` and `derived.above_share` (whether the process is), as far as figures give them.
 
     `default` is the program's own share.
     """
@@ -61,7 +61,7 @@ def serving_share(facts: Mapping[str, Fact], default: float | None) -> dict[str,
 
 
 def default_share(facts: Mapping[str, Fact], pack: Pack) -> float | None:
-    """Return the share that a server takes where nobody says anything; None without a server, or where the card decides it."""
+    """Return the share that a server uses by default; None without a server, or if it depends on the GPU."""
     name = str(facts.get("log.framework") or facts.get("incident.inference") or "")
     server = pack.record(SERVERS, name) if name in pack.names("servers") else None
     if server is not None:
@@ -74,7 +74,7 @@ def default_share(facts: Mapping[str, Fact], pack: Pack) -> float | None:
 
 
 def _lower(facts: Mapping[str, Fact], share: float, total: float | None) -> float:
-    """Return the share that leaves what was lacking: what is free at a start, or less by the request that failed."""
+    """Return the share that leaves room for the shortfall: what is free at startup, or lower by the request that failed."""
     requested, free = _number(facts.get("event.requested_bytes")), _number(facts.get("event.free_bytes"))
     if total and free is not None and "event.utilization" in facts:
         return _down(free / total)
@@ -85,9 +85,9 @@ def _lower(facts: Mapping[str, Fact], share: float, total: float | None) -> floa
 
 
 def _higher(facts: Mapping[str, Fact], share: float, total: float | None, weights: float | None) -> float | None:
-    """Return the share with which the cache holds one request, else what the server itself suggests.
+    """Return the share with which the cache holds one request, or otherwise the one the server itself suggests.
 
-    Without figures it is a little more, where weights leave room.
+    Without figures it is slightly higher, if weights leave room.
     """
     needed, available = _number(facts.get("event.kv_needed_bytes")), _number(facts.get("event.kv_available_bytes"))
     if needed and available is not None and total:

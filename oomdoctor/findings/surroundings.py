@@ -1,4 +1,4 @@
-"""What stands around a failure in its log: the lines before the message, the frames that lead to it, and the lines after it."""
+"""The text around a failure in its log: the lines before the message, the frames that lead to it, and the lines after it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from oomdoctor.case.incident import Incident
 from oomdoctor.ingest.clean import clean_lines
 
 BEFORE, AFTER = 4 << 10, 2 << 10
-"""So many bytes around a message are looked at."""
+"""How many bytes before and after a message are examined."""
 _LEAD = 3
 """Lines before a message that are read with it."""
 _FURTHER = 4
-"""Messages of the same failure, and of what followed from it, that are read with it: the program often says only there what it was at."""
+"""Messages of the same failure, and of what followed from it, that are read with it: often only these say what the program was doing."""
 
 
 class Surroundings(Struct, frozen=True):
-    """Lines around a failure, as its writer printed them."""
+    """Lines around a failure, as printed by its writer."""
 
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
@@ -26,22 +26,22 @@ class Surroundings(Struct, frozen=True):
 
 
 class FailureText(Struct, frozen=True):
-    """What the signs of requests are looked for in."""
+    """The text that is searched for signs of requests."""
 
     message: str
     """The message and the lines before it."""
     frames: tuple[str, ...]
-    """The frames and source lines that lead to it, the innermost last; the lines around it where there are none."""
+    """The frames and source lines that lead to it, innermost last; the lines around it if there are none."""
     near: tuple[str, ...]
 
 
 def surroundings(before: bytes, after: bytes, rank: int | None) -> Surroundings:
-    """Return the lines around a failure that its writer printed, or nobody in particular."""
+    """Return the lines around a failure that were printed by its writer or by no identified one."""
     return Surroundings(tuple(_lines_of(before[-BEFORE:], rank)), tuple(_lines_of(after[:AFTER], rank)))
 
 
 def failure_text(incident: Incident, around: Surroundings) -> FailureText:
-    """Return what the signs of requests are looked for in."""
+    """Return the text that is searched for signs of requests."""
     root = incident.root
     own = tuple(line for line in (root.frame, *root.text.split("\n")) if line)
     near = (*around.before, *own, *around.after)

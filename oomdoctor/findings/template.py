@@ -1,4 +1,4 @@
-"""The texts of rules with the facts of the case in them: `{event.requested_bytes}` becomes `2.00 GiB`."""
+"""The texts of rules with the facts of the case filled in: `{event.requested_bytes}` becomes `2.00 GiB`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+\.[A-Za-z_0-9.]+)\}")
 
 
 def fill_template(text: Text, known: Mapping[str, Fact]) -> Text:
-    """Return a text of a rule with its placeholders filled in."""
+    """Return a rule's text with its placeholders filled in."""
     return Text(
         _PLACEHOLDER.sub(lambda match: _shown(match[1], known.get(match[1]), _unknown(match[1])), text.en),
         _PLACEHOLDER.sub(lambda match: _shown(match[1], known.get(match[1]), "未知"), text.zh),
@@ -22,7 +22,7 @@ def fill_template(text: Text, known: Mapping[str, Fact]) -> Text:
 
 
 def general_template(text: Text) -> Text:
-    """Return a text of a rule for no run in particular: `‹…›` stands where a report has a figure of its own log."""
+    """Return a rule's text for no particular run: `‹…›` marks where a report has a figure from its own log."""
     return Text(_PLACEHOLDER.sub(FIGURE, text.en), _PLACEHOLDER.sub(FIGURE, text.zh))
 
 
@@ -31,5 +31,5 @@ def _unknown(name: str) -> str:
 
 
 def _shown(name: str, value: Fact, unknown: str) -> str:
-    """Return a fact for a text: sizes with their unit, shares as percent."""
+    """Return a fact as text: sizes with their unit, shares as percent."""
     return unknown if value is None else format_figure(name, value)

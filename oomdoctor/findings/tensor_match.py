@@ -1,7 +1,7 @@
 """A failed request as a product of the run's own dimensions: which tensor it was.
 
 A request of batch x tokens x vocabulary x 2 or 4 bytes is the logits, parameters x bytes / N a copy or a shard of the weights.
-A product is named only where the model's dimensions are known and it meets the printed size within its rounding; sources:
+A product is named only if the model's dimensions are known and it matches the printed size within its rounding; sources:
 docs of the loss implementations (float32 copies of the logits) and ZeRO (flat buffers of parameters / ranks).
 """
 
@@ -20,7 +20,7 @@ from oomdoctor.units import GIB, MIB
 _BYTES = (4, 2)
 _MOST_SHARES = 64
 _WHOLE = 64
-"""Tokens of a batch that is not known: only multiples of this are taken for one."""
+"""If the batch is unknown, only multiples of this are taken to be its tokens."""
 _EXACT = 0.002
 
 
@@ -35,7 +35,7 @@ class TensorMatch(Struct, frozen=True):
 
 
 class Dimensions(Struct, frozen=True):
-    """The sizes of a model of which requests are products; None is unknown."""
+    """The model sizes whose products are requests; None is unknown."""
 
     vocab: int | None = None
     hidden: int | None = None
@@ -46,7 +46,7 @@ class Dimensions(Struct, frozen=True):
 
 
 def request_reading(root: Event, settings: Mapping[str, Fact]) -> dict[str, int | float | str | None]:
-    """Return `request_as_product` and `request_kind` of a failure, where the run names its model."""
+    """Return `request_as_product` and `request_kind` of a failure, if the run names its model."""
     requested = root.size("requested_bytes")
     if not requested:
         return {}
@@ -57,7 +57,7 @@ def request_reading(root: Event, settings: Mapping[str, Fact]) -> dict[str, int 
 
 
 def dimensions(settings: Mapping[str, Fact]) -> Dimensions:
-    """Return what the log prints, else what is known of the model that is named."""
+    """Return what the log prints, or otherwise what is known about the named model."""
     name = settings.get("training.model", settings.get("log.model_name_or_path"))
     row = model_row(str(name)) if name else None
     known = Dimensions() if row is None else _of_row(row)
@@ -68,7 +68,7 @@ def dimensions(settings: Mapping[str, Fact]) -> Dimensions:
 
 
 def _of_row(row: ModelRow) -> Dimensions:
-    """Return the sizes of a known model; a row says 0 for what it does not know."""
+    """Return the sizes of a known model; a row has 0 for what it does not know."""
     return Dimensions(
         vocab=row.vocab_size or None,
         hidden=row.hidden_size or None,
@@ -85,7 +85,7 @@ def _first_whole(settings: Mapping[str, Fact], *names: str) -> int | None:
 
 
 def tensor_matches(requested: int, model: Dimensions, batch: int | None, length: int | None) -> tuple[TensorMatch, ...]:
-    """Return the readings of a request of `requested` bytes, the most telling first; empty where none fits."""
+    """Return the readings of a request of `requested` bytes, the most specific first; empty if none matches."""
     tolerance = _rounding(requested)
     tokens = batch * length if batch and length else None
     return (
@@ -96,14 +96,14 @@ def tensor_matches(requested: int, model: Dimensions, batch: int | None, length:
 
 
 def _rounding(requested: int) -> int:
-    """Return half of the last printed digit, two decimals of GiB or MiB, and a little for the binary fraction that it is read as."""
+    """Return half of the last printed digit, two decimals of GiB or MiB, plus a little for the binary fraction it is read as."""
     return int((GIB if requested >= GIB - MIB else MIB) * 0.00501)
 
 
 def _of_tokens(
     kind: str, requested: int, tolerance: int, width: int | None, tokens: int | None, batch: int | None, length: int | None
 ) -> Iterator[TensorMatch]:
-    """Yield tokens x width x bytes: of the known batch, or logits of any number of tokens where the size is printed finely enough."""
+    """Yield tokens x width x bytes: for the known batch, or logits for any number of tokens if the size is printed precisely enough."""
     for size in _BYTES if width else ():
         row = (width or 0) * size
         if tokens is not None and abs(tokens * row - requested) <= tolerance:

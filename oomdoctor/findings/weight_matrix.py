@@ -1,7 +1,7 @@
-"""Whether a request has the size of a weight matrix of the model that the run names: then it was weights, gradients or optimizer state.
+"""Whether a request has the size of a weight matrix of the model the run names: then it was weights, gradients or optimizer state.
 
-PyTorch asks for these matrix by matrix, and the largest of a block is that of its MLP: hidden x intermediate elements of 2 or 4 bytes
-(transformers, models/llama/modeling_llama.py, LlamaMLP; gate and up may be one matrix). Where no model is named nothing is read from a
+PyTorch requests these matrix by matrix, and the largest in a block is that of its MLP: hidden x intermediate elements of 2 or 4 bytes
+(transformers, models/llama/modeling_llama.py, LlamaMLP; gate and up may be one matrix). If no model is named, nothing is inferred from a
 size: activations of many models are as large.
 """
 
@@ -16,12 +16,12 @@ from oomdoctor.knowledge.tables.models import ModelRow, model_row
 from oomdoctor.units import MIB
 
 _LEAST = 24 * MIB
-"""Smaller pieces come out of larger blocks, whose size tells nothing."""
+"""Smaller pieces come from larger blocks, whose size is not informative."""
 _BYTES = (2, 4)
 
 
 def weight_matrix(root: Event, known: Mapping[str, Fact]) -> dict[str, Fact]:
-    """Return what rules may ask of the matrix that has the size of the request, as `derived.<name>`; nothing where the model has none."""
+    """Return the facts for rules about the matrix with the size of the request, as `derived.<name>`; empty if the model has none."""
     requested, total = root.size("requested_bytes"), root.size("total_bytes")
     name = known.get("training.model", known.get("log.model_name_or_path"))
     row = model_row(str(name)) if name else None
@@ -41,7 +41,7 @@ def _facts(row: ModelRow, columns: int, size: int, total: int | None) -> dict[st
     weights = (row.params_total_published or row.params_total_formula or 0) * size
     if weights:
         out["derived.matrix_weights_bytes"] = weights
-        # A matrix of 32 bits may be a gradient or a state of the optimizer beside weights of 16.
+        # A 32-bit matrix may be a gradient or an optimizer state alongside 16-bit weights.
         if total and size == _BYTES[0]:
             out["derived.matrix_weights_share"] = round(weights / total, 4)
     return out
