@@ -1,4 +1,4 @@
-"""The fixes of one finding for one run: those that change something, with their values, the most useful first."""
+"""The fixes of one finding for one run: those that change something, with their values, most useful first."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from oomdoctor.knowledge.records.request import ANY, OPERATIONS, REQUESTS
 from oomdoctor.versions import within
 
 _HARM = {"none": 0.0, "slower": 1.0, "effort": 1.0, "quality": 2.0, "hardware": 4.0}
-"""How many places a fix moves back in the order of its finding for what it costs: small against the order itself,
-which is what is known of the cause, and large enough that of two neighbours the gentler one comes first."""
+"""How many places a fix moves back in the order of its finding because of its cost: small compared with the order itself, which reflects
+what is known about the cause, and large enough that the gentler of two neighbors comes first."""
 _NOT_ENOUGH = 6.0
-"""The same for a fix that would free less than is missing."""
+"""The same for a fix that would free less than the shortfall."""
 _FAR_TOO_LITTLE = 12.0
 _SEVERAL = 2
 _WEIGHT_BYTES = 2
-"""Of a parameter in 16 bits, from which quantising starts."""
+"""Per 16-bit parameter, the starting point of quantization."""
 _UNKNOWN_NEED = 1.0
 _NO_KEY = 3.5
-"""The same where the framework found has no setting for it, and code must be written."""
+"""The same if the detected framework has no setting for it, so that code must be written."""
 _AT_HAND = 1.5
-"""How many places a fix moves forward whose setting stands in a file at hand: the run has the mechanism, one value changes."""
+"""How many places a fix moves forward if its setting is in an available file: the run has the mechanism, and one value changes."""
 _BEFORE_KNOBS = 2
-"""So many fixes against what is in the way stand before those that make the request smaller."""
+"""How many fixes for something in the way come before those that make the request smaller."""
 _OTHERS, _HELD_BY_OTHERS = "other-process-on-gpu", "derived.other_processes_bytes"
 _A_PART = 0.1
-"""Of the card: what a desktop holds is less."""
+"""Of the GPU: a desktop uses less."""
 _AFTER_LOADING = frozenset(("activations", "logits", "gradients", "optimizer states", "evaluation", "kv cache"))
-"""What does not exist yet while a model that is to be trained is put on the card: making it smaller frees nothing there."""
+"""What does not exist yet while a model to be trained is being loaded onto the GPU: making it smaller frees nothing there."""
 _OF_MODELS = _AFTER_LOADING | {"weights"}
 _WITHOUT_MODELS = ("tables", "scenes", "code")
 
@@ -66,7 +66,7 @@ class KnownRequest(Struct, frozen=True):
     is_alone: bool = False
     """Whether nothing else grows with the same settings."""
     is_of_any_program: bool = False
-    """Whether nothing but PyTorch shows it."""
+    """Whether the only evidence for it is PyTorch."""
 
 
 class _RankedFix(Struct, frozen=True):
@@ -83,22 +83,22 @@ def with_advice(
 ) -> tuple[Finding, ...]:
     """Add to each finding its fixes, what is done already, and what would not help.
 
-    Where the request that failed is known, what changes it stands first in the first finding.
+    If the request that failed is known, what changes it comes first in the first finding.
     """
     record = None if request is None or request.id is None else pack.record(REQUESTS, request.id)
     useless = () if record is None else record.does_not_help
     first = None
     if request is not None and record is not None:
         first = KnownRequest(request, record.knobs, _is_alone(pack, record.operation), ANY in record.programs)
-    ahead = _against_others(findings, pack) if _others_hold_enough(known.facts) else ()
+    ahead = _against_others(findings, pack) if _others_use_enough(known.facts) else ()
     return tuple(
         _advised(finding, pack, known, training, first if number == 0 else None, useless, ahead if number == 0 else ())
         for number, finding in enumerate(findings)
     )
 
 
-def _others_hold_enough(facts: Mapping[str, Fact]) -> bool:
-    """Return whether what other processes hold, by the message, covers what was missing; ranks of one job hold alike."""
+def _others_use_enough(facts: Mapping[str, Fact]) -> bool:
+    """Return whether the message shows other processes using enough memory to cover the shortfall; ranks of one job use equal amounts."""
     held, share, lacking = first_number(facts, (_HELD_BY_OTHERS,)), first_number(facts, ("derived.other_share",)), missing(facts)
     if held is None or share is None or lacking is None or facts.get("derived.equal_neighbours"):
         return False
@@ -106,13 +106,13 @@ def _others_hold_enough(facts: Mapping[str, Fact]) -> bool:
 
 
 def _against_others(findings: Sequence[Finding], pack: Pack) -> Sequence[str]:
-    """Return the first fixes of the finding that other processes hold memory of the card."""
+    """Return the first fixes of the finding that other processes are using GPU memory."""
     problems = (pack.problem(finding.id) for finding in findings if finding.cause == _OTHERS)
     return next((problem.fixes[:_BEFORE_KNOBS] for problem in problems if problem is not None), ())
 
 
 def unique_fixes(findings: Sequence[Finding]) -> list[Fix]:
-    """Return the fixes of all findings, each once, where it first comes up."""
+    """Return the fixes of all findings, without duplicates, in order of first appearance."""
     fixes: dict[str, Fix] = {}
     for finding in findings:
         for fix in finding.fixes:
@@ -121,7 +121,7 @@ def unique_fixes(findings: Sequence[Finding]) -> list[Fix]:
 
 
 def _has_keys(known: KnownFacts, pack: Pack) -> bool:
-    """Return whether the framework that runs has a config or options, and is not a library that is set in code."""
+    """Return whether the running framework has a config or options, rather than being a library configured in code."""
     running = framework(known, pack.frameworks)
     return running is not None and not any(record.in_code for record in pack.frameworks if record.framework == running)
 
@@ -138,7 +138,7 @@ def _advised(
     problem = pack.problem(finding.id)
     if problem is None:
         return finding
-    # A likely finding knows more of the run than what any program with such a frame has in common.
+    # A likely finding knows more about the run than what all programs with such a frame have in common.
     is_told = finding.confidence is not Certainty.POSSIBLE and request is not None and request.is_of_any_program
     before = len(problem.fixes) if is_told else _BEFORE_KNOBS if _is_in_the_way(pack, problem) else 0
     names = list(dict.fromkeys([*ahead, *_in_order(problem, request, before)]))
@@ -152,13 +152,13 @@ def _is_alone(pack: Pack, name: str) -> bool:
 
 
 def _in_order(problem: ProblemRecord, request: KnownRequest | None, before: int) -> list[str]:
-    """Return what changes the request behind the first fixes of a problem, so many as go `before`."""
+    """Return the fixes that change the request after the first `before` fixes of a problem."""
     knobs = () if request is None else request.knobs
     return list(dict.fromkeys([*problem.fixes[:before], *knobs, *problem.fixes]))
 
 
 def _is_in_the_way(pack: Pack, problem: ProblemRecord) -> bool:
-    """Return whether a problem is something else on the card or a limit that is set, which goes before what the request grows with."""
+    """Return whether a problem is something else on the GPU or a configured limit, which comes before what the request grows with."""
     cause = None if problem.cause is None else pack.record(CAUSES, problem.cause)
     return cause is not None and cause.in_the_way
 
@@ -172,7 +172,7 @@ def advice(
     request: KnownRequest | None = None,
     useless: Collection[str] = (),
 ) -> Advice:
-    """Return the advice for one problem that holds; `names` are the fixes to look at, where they are not those of the problem.
+    """Return the advice for one problem that holds; `names` are the fixes to consider, if they are not those of the problem.
 
     Those that are `useless` for the request that failed are not proposed.
     """
@@ -183,7 +183,7 @@ def advice(
         if (
             fix is None
             or _comes_later(fix, known.facts)
-            or _is_of_models_alone(fix, known.facts)
+            or _affects_only_models(fix, known.facts)
             or (needs := _open_needs(fix, known)) is None
         ):
             continue
@@ -192,7 +192,7 @@ def advice(
         if request is not None and name in request.knobs:
             rows = rows_that_change(rows, request.request)
             values = fitted_values(rows, request.request, known.facts, is_alone=request.is_alone)
-        if not rows and _is_of_other_programs(pack, fix, known):
+        if not rows and _is_for_other_programs(pack, fix, known):
             continue
         changes = setting_changes(rows, known.facts, config, {setting: fitted.value for setting, fitted in values.items()})
         counting = [change for change in changes if change.counts]
@@ -203,14 +203,14 @@ def advice(
             ranked.append(_ranked(pack, fix, changes, needs, known, place, values, shrunk))
     ranked.sort(key=lambda entry: entry.behind)
     not_this = tuple(_not_this(pack.wrong_advice(problem.id), known))
-    return Advice(tuple(_said_once(entry.fix for entry in ranked)), tuple(dict.fromkeys(already)), not_this)
+    return Advice(tuple(_without_repeats(entry.fix for entry in ranked)), tuple(dict.fromkeys(already)), not_this)
 
 
-def _is_of_other_programs(pack: Pack, fix: FixRecord, known: KnownFacts) -> bool:
-    """Return whether a fix is written in keys of programs alone, and none of them can be the one that runs.
+def _is_for_other_programs(pack: Pack, fix: FixRecord, known: KnownFacts) -> bool:
+    """Return whether a fix consists only of keys of specific programs, and none of them can be the one that is running.
 
-    A server has what it has keys for. Where nobody knows the program and nothing of Python is seen, the keys of trainers are those of
-    another world.
+    A server has what it has keys for. If the program is unknown and there is no sign of Python, the keys of trainers do not
+    apply.
     """
     records = {record.framework: record for record in pack.frameworks}
     if fix.command or not any(row.framework in records and records[row.framework].in_logs is not None for row in fix.settings):
@@ -226,8 +226,8 @@ def _is_of_other_programs(pack: Pack, fix: FixRecord, known: KnownFacts) -> bool
     return is_server and not is_about_the_model and not typed_lines(pack, fix, known)
 
 
-def _said_once(fixes: Iterable[Fix]) -> Iterator[Fix]:
-    """Yield the fixes of a finding without the settings that one before has written; one that consists of these alone says nothing new."""
+def _without_repeats(fixes: Iterable[Fix]) -> Iterator[Fix]:
+    """Yield the fixes of a finding without settings already written by an earlier one; a fix that consists only of these adds nothing."""
     written: set[tuple[str, str]] = set()
     for fix in fixes:
         new = tuple(setting for setting in fix.settings if (setting.framework, setting.key) not in written)
@@ -237,7 +237,7 @@ def _said_once(fixes: Iterable[Fix]) -> Iterator[Fix]:
 
 
 def _comes_later(fix: FixRecord, facts: Mapping[str, Fact]) -> bool:
-    """Return whether a fix frees only what the failure came before."""
+    """Return whether a fix only frees memory that is allocated after the point of failure."""
     phase = facts.get("incident.phase")
     loading = phase == "model-load" or (phase is None and facts.get("incident.computes") == "weight-placement")
     if not loading or facts.get("incident.inference") is not None or fix.frees is None:
@@ -245,15 +245,15 @@ def _comes_later(fix: FixRecord, facts: Mapping[str, Fact]) -> bool:
     return bool(fix.frees.terms) and _AFTER_LOADING.issuperset(fix.frees.terms)
 
 
-def _is_of_models_alone(fix: FixRecord, facts: Mapping[str, Fact]) -> bool:
-    """Return whether a fix frees only what models have, in a program that has none: a renderer, a table, a compiler."""
+def _affects_only_models(fix: FixRecord, facts: Mapping[str, Fact]) -> bool:
+    """Return whether a fix only frees what models have, in a program that has none: a renderer, a table, a compiler."""
     if facts.get("incident.works_on") not in _WITHOUT_MODELS or fix.frees is None:
         return False
     return bool(fix.frees.terms) and _OF_MODELS.issuperset(fix.frees.terms)
 
 
-def _leaves_the_weights(fix: FixRecord, facts: Mapping[str, Fact]) -> bool:
-    """Return whether a model needs several times the memory there is, and a fix frees only what comes beside its own weights, or less."""
+def _leaves_weights_alone(fix: FixRecord, facts: Mapping[str, Fact]) -> bool:
+    """Return whether a model needs several times the available memory, and a fix frees only what comes on top of its weights, or less."""
     times = first_number(facts, ("derived.wanted_times",))
     if times is None or times < _SEVERAL:
         return False
@@ -266,7 +266,7 @@ def _leaves_the_weights(fix: FixRecord, facts: Mapping[str, Fact]) -> bool:
 
 
 def _way(fix: FixRecord, known: KnownFacts) -> tuple[Text, str | None]:
-    """Return how a fix is done on the machine of the run, and its command there."""
+    """Return how to apply a fix on the machine of the run, and its command there."""
     other = next((other for other in fix.elsewhere if evaluate(other.when, known).truth), None)
     return (fix.how, fix.command) if other is None else (other.how, other.command)
 
@@ -274,9 +274,9 @@ def _way(fix: FixRecord, known: KnownFacts) -> tuple[Text, str | None]:
 def rows_of(
     pack: Pack, fix: FixRecord, known: KnownFacts, training: RunConfig | None, *, takes_newest: bool = False
 ) -> list[SettingRecord]:
-    """Return the rows of a fix that this run can use, in the version that it has; where nobody knows it, those of any version.
+    """Return the rows of a fix that this run can use, in its version; if that is unknown, those of any version.
 
-    With `takes_newest` a version that nobody knows is the newest.
+    With `takes_newest`, an unknown version is taken to be the newest.
     """
     places = training.places if training is not None else {}
     written = {name: place.framework for name, place in places.items()}
@@ -293,7 +293,7 @@ def rows_of(
 
 
 def _open_needs(fix: FixRecord, known: KnownFacts) -> tuple[Text, ...] | None:
-    """Return the needs that are unknown; None where one is not met."""
+    """Return the requirements that are unknown; None if one is not met."""
     answers = [(evaluate(need.when, known).truth, need.says) for need in fix.needs]
     if any(truth is False for truth, _ in answers):
         return None
@@ -319,7 +319,7 @@ def _ranked(
     behind = place + _HARM[fix.harm] + _UNKNOWN_NEED * bool(needs)
     if size is not None and lacking is not None and size < lacking:
         behind += _NOT_ENOUGH
-    if _leaves_the_weights(fix, facts):
+    if _leaves_weights_alone(fix, facts):
         behind += _FAR_TOO_LITTLE
     if any(not row.example for row in fix.settings) and not settings and _has_keys(known, pack):
         behind += _NO_KEY
@@ -347,7 +347,7 @@ def _ranked(
 
 
 def _measured(frees: FreesRecord | None, size: int | None) -> MeasuredSaving | None:
-    """Return what a fact that a message states or leads to (`derived.unallocated_bytes`) says at most."""
+    """Return the maximum given by a fact that a message states or implies (`derived.unallocated_bytes`)."""
     if size is None or frees is None or frees.fact is None or not frees.fact.startswith("derived."):
         return None
     return MeasuredSaving(bytes=size, of=size, by="at-most")

@@ -1,4 +1,4 @@
-"""Whose config a person edits in this run: the framework, and the layers below it that have files or variables of their own."""
+"""Whose config a person edits in this run: the framework, and the layers below it that have their own files or variables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NOTHING = ("", "none", "null", "false", "no")
 
 
 def framework(known: KnownFacts, frameworks: Sequence[FrameworkCore]) -> str | None:
-    """Return the framework that runs; a layer only where nothing above it is known."""
+    """Return the running framework; a layer only if nothing above it is known."""
     root = _failed(known)
     facts = known.facts
     failed = next((record.framework for record in frameworks if root in record.messages), None)
@@ -23,7 +23,7 @@ def framework(known: KnownFacts, frameworks: Sequence[FrameworkCore]) -> str | N
 
 
 def _failed(known: KnownFacts) -> str:
-    """Return the program whose message the failure is."""
+    """Return the program whose message is the failure."""
     return known.programs.get(known.roots[0].signature, "") if known.roots else ""
 
 
@@ -40,10 +40,10 @@ def layers(facts: Mapping[str, Fact], frameworks: Sequence[FrameworkCore]) -> tu
 def rows_for_run(
     rows: Sequence[SettingRecord], known: KnownFacts, written: Mapping[str, str | None], frameworks: Sequence[FrameworkCore]
 ) -> list[SettingRecord]:
-    """Return the rows for this run; `written` says in whose config a setting stands.
+    """Return the rows for this run; `written` says in whose config a setting is.
 
-    What the framework itself sets is not shown once more for a layer below it, unless it is written there. Where the framework is
-    unknown only the program whose message ended the run has rows: a key that a program does not know is worse than none.
+    What the framework itself sets is not shown again for a layer below it, unless it is written there. If the framework is
+    unknown, only the program whose message ended the run has rows: a key that a program does not know is worse than none.
     """
     named = list(dict.fromkeys(row.framework for row in rows))
     running = framework(known, frameworks)
@@ -61,7 +61,7 @@ def rows_for_run(
 
 
 def _below(known: KnownFacts, frameworks: Sequence[FrameworkCore], written: Mapping[str, str | None]) -> list[str]:
-    """Return the layers of a run, first those whose config is at hand: accelerate's own file can hold all that DeepSpeed is told."""
+    """Return the layers of a run, those with an available config first: accelerate's own file can contain everything DeepSpeed needs."""
     there = set(written.values())
     seen = layers(known.facts, frameworks)
     more = [record.framework for record in frameworks if record.layer is not None and record.framework in there]
@@ -69,7 +69,7 @@ def _below(known: KnownFacts, frameworks: Sequence[FrameworkCore], written: Mapp
 
 
 def _with_rows(running: str, named: Sequence[str], frameworks: Sequence[FrameworkCore]) -> str:
-    """Return the framework itself where it has rows, else the one whose settings it takes."""
+    """Return the framework itself if it has rows, or otherwise the one whose settings it accepts."""
     others = next((record.falls_back_to for record in frameworks if record.framework == running), ())
     return next((name for name in (running, *others) if name in named), running)
 

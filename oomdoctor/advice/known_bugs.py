@@ -1,4 +1,4 @@
-"""Known bugs of releases as the first thing to do: another release, or what helps until there is one."""
+"""Known bugs of releases as the first thing to fix: another release, or a workaround until there is one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from oomdoctor.findings.bugs import certainty_of
 
 
 def bugs_first(findings: Sequence[Finding], bugs: Sequence[KnownBug]) -> tuple[Finding, ...]:
-    """Return the findings with the steps against known bugs before all others; where there is no finding, the first bug is one."""
+    """Return the findings with the steps against known bugs before all others; if there is no finding, the first bug becomes one."""
     if not bugs:
         return tuple(findings)
     steps = tuple(map(bug_step, bugs))
@@ -27,7 +27,7 @@ def bug_step(bug: KnownBug) -> Fix:
 
 
 def bug_heading(bug: KnownBug) -> Text:
-    """Return which bug it is, in a few words: `Known bug of vLLM 0.16.0`."""
+    """Return a short name for the bug: `Known bug of vLLM 0.16.0`."""
     name = f"{bug.program} {bug.version}" if bug.version is not None else bug.program
     if bug.state == "intended":
         return Text(f"Changed default of {name}", f"{name} 的默认行为变化")
@@ -47,7 +47,7 @@ def _finding(bug: KnownBug, steps: tuple[Fix, ...]) -> Finding:
 
 
 def _title(bug: KnownBug) -> Text:
-    """Return the order: the release without the bug, else what helps meanwhile."""
+    """Return the instruction: the release without the bug, or otherwise the workaround."""
     order = _upgrade(bug) if bug.fixed_in is not None and bug.state == "fixed" else bug.workaround or _newer(bug)
     if bug.version is None:
         return Text(
@@ -69,7 +69,7 @@ _NOT_CONFIRMED = Text("Users report it; no maintainer has confirmed it", "这是
 
 
 def _how(bug: KnownBug) -> Text:
-    """Return what the bug is, which releases have it, what else helps, and where it is told."""
+    """Return a description of the bug, the releases that have it, other remedies, and where it is reported."""
     heading = bug_heading(bug)
     about = Text(f"{heading.en} ({bug.affected.en}): {bug.symptom.en}", f"{heading.zh}（{bug.affected.zh}）：{bug.symptom.zh}")
     parts = [about, *_meanwhile(bug), *([_NOT_CONFIRMED] if bug.evidence == "reporter" else [])]
@@ -80,12 +80,12 @@ def _how(bug: KnownBug) -> Text:
 
 
 def _meanwhile(bug: KnownBug) -> list[Text]:
-    """Return what helps without another release, where the title does not say it."""
+    """Return the workarounds on the same release, if the title does not give them."""
     if bug.workaround is None or bug.fixed_in is None or bug.state != "fixed":
         return []
     return [Text(f"Until then: {bug.workaround.en}", f"在此之前：{bug.workaround.zh}")]
 
 
 def _sentence(text: str, stop: str) -> str:
-    """Return a text with one full stop."""
+    """Return a text with one period."""
     return text.rstrip(" .。") + stop

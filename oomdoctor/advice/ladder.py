@@ -1,4 +1,4 @@
-"""What to do where the first step is not enough: the next one up in harm, not the same once more in another way."""
+"""What to do if the first step is not enough: the next one up in harm, not a variant of the same one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from oomdoctor.case.diagnosis import Fix
 
 
 def ladder(fixes: Sequence[Fix]) -> list[Fix]:
-    """Return the fixes with those last that lower the same memory at the same cost as one before, in their order.
+    """Return the fixes in order, with those last that lower the same memory at the same cost as an earlier one.
 
-    Of a fix with settings of this run the value is known, so that it is no mere variant.
+    A fix with settings from this run has a known value, so it is not a mere variant.
     """
     steps: list[Fix] = []
     variants: list[Fix] = []

@@ -1,4 +1,4 @@
-"""What to do by when the run died, where no more than a message is left of it and nothing tells the time."""
+"""What to do depending on when the run died, if only a message is left and nothing shows the time."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from oomdoctor.knowledge.records.problem import CAUSES, ProblemRecord
 _READINGS = 2
 """The findings that must leave the time open."""
 _STEPS = 2
-"""What to do first, and where that is not enough."""
+"""What to do first, and if that is not enough."""
 
 
 def open_phase(findings: Sequence[Finding], pack: Pack, known: KnownFacts, training: RunConfig | None = None) -> OpenPhase | None:
-    """Return when the run can have died; None where something tells it, or where something else is in the way of the run."""
+    """Return when the run may have died; None if something shows it, or if something else is blocking the run."""
     problem = pack.problem(findings[0].id) if findings else None
     if problem is None or findings[0].confidence is not Certainty.POSSIBLE:
         return None

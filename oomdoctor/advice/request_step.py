@@ -1,8 +1,8 @@
 """The largest value of a setting with which a failed request fits: the request scaled by the power with which it grows.
 
 A request that is the only one of its kind (a compute buffer, a cache) must fit into what was free. One of many that grow alike (the
-activations of a layer, the copies of the logits) makes the others smaller with it: where it would have to shrink to less than half by
-itself, half of the setting is the next value.
+activations of a layer, the copies of the logits) makes the others smaller with it: if it alone would have to shrink to less than half,
+half of the setting is the next value.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from oomdoctor.findings.conditions import Fact
 from oomdoctor.knowledge.records.fix import SettingRecord
 
 _MARGIN = 0.9
-"""The part of what was free that a request may take: sizes are rounded up, and something else asks next."""
+"""The fraction of the free memory that a request may use: sizes are rounded up, and another request follows."""
 _STEPS = ((1024, 256), (256, 64), (64, 8))
-"""From here on people write multiples of so many."""
+"""From each of these values up, people write multiples of the second number."""
 _LOWERING = ("divide", "at-most", "fitting")
-"""Words of rules that make a value smaller."""
+"""Rule keywords that make a value smaller."""
 
 
 class FittedValue(Struct, frozen=True):
-    """A value for a setting, and what the request takes less with it."""
+    """A value for a setting, and how much smaller it makes the request."""
 
     value: float
     frees: int | None
-    """None where the size of the request is not known."""
+    """None if the size of the request is unknown."""
 
 
 def fitted_values(
@@ -38,7 +38,7 @@ def fitted_values(
 ) -> dict[str, FittedValue]:
     """Return the values of settings that make a request smaller, by the names that all frameworks share.
 
-    Left out is what is as small as it can be, what nobody knows the value in force of, and what the message itself leads to.
+    Excluded are values already at their minimum, values in force that are unknown, and those that the message itself implies.
     `is_alone`: nothing else grows with these settings.
     """
     powers = {growth.quantity: growth.power for growth in request.grows_with}
@@ -56,7 +56,7 @@ def fitted_values(
 
 
 def rows_that_change(rows: Sequence[SettingRecord], request: FailingRequest) -> list[SettingRecord]:
-    """Return the rows of a fix that change a request: those of quantities with which it grows, where it has any, and what goes along."""
+    """Return the rows of a fix that change a request: those of quantities it grows with, if there are any, and those that go with them."""
     growing = {growth.quantity for growth in request.grows_with}
     if not any(row.sets in growing for row in rows):
         return list(rows)
@@ -64,7 +64,7 @@ def rows_that_change(rows: Sequence[SettingRecord], request: FailingRequest) -> 
 
 
 def _in_force(row: SettingRecord, request: FailingRequest, facts: Mapping[str, Fact]) -> float | None:
-    """Return the value in force: what the message of the failure says, else what config and log do."""
+    """Return the value in force: from the message of the failure, or otherwise from config and log."""
     stated = number(facts.get(row.was or ""))
     if stated is not None:
         return stated
@@ -72,7 +72,7 @@ def _in_force(row: SettingRecord, request: FailingRequest, facts: Mapping[str, F
 
 
 def _fitted(was: float, power: float, least: float, request: FailingRequest, *, is_alone: bool) -> FittedValue | None:
-    """Return the next smaller value; None where it would be below the least that makes sense."""
+    """Return the next smaller value; None if it would be below the smallest sensible one."""
     value = _rounded(_next(was, power, request, is_alone=is_alone), was)
     if value < least:
         value = least
@@ -92,7 +92,7 @@ def _next(was: float, power: float, request: FailingRequest, *, is_alone: bool) 
 
 
 def _rounded(value: float, was: float) -> float:
-    """Return a value rounded down as a person writes it: a power of two where the old one is one."""
+    """Return a value rounded down as a person writes it: a power of two if the old one is one."""
     if was <= 1:
         return floor(value * 100 + 1e-6) / 100
     if value >= 1 and _is_power_of_two(was):

@@ -1,4 +1,4 @@
-"""How much a fix frees on each card, and how much was missing: what decides whether it can be enough."""
+"""How much memory a fix frees on each GPU, and how much was missing: this decides whether it can be enough."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _PARAMETERS = ("training.parameters", "log.all_params")
 _TRAINABLE = ("training.trainable_parameters", "log.trainable_params")
 _STAGES = ("training.zero_stage", "log.zero_stage")
 _GRADIENTS_SHARED = 2
-"""The ZeRO stage from which on gradients and optimizer state are divided over the cards (ZeRO paper)."""
+"""The ZeRO stage from which gradients and optimizer state are sharded across GPUs (ZeRO paper)."""
 
 
 def freed(frees: FreesRecord, facts: Mapping[str, Fact]) -> int | None:
-    """Return the bytes that a fix frees on each card at most, as far as a fact or the number of parameters says them."""
+    """Return the maximum bytes that a fix frees on each GPU, as far as a fact or the number of parameters gives them."""
     if frees.fact:
         size = first_number(facts, (frees.fact,))
         return None if size is None else int(size)
@@ -34,6 +34,6 @@ def freed(frees: FreesRecord, facts: Mapping[str, Fact]) -> int | None:
 
 
 def missing(facts: Mapping[str, Fact]) -> float | None:
-    """Return the bytes that the failed request lacked."""
+    """Return the shortfall in bytes of the failed request."""
     requested, free = first_number(facts, ("event.requested_bytes",)), first_number(facts, ("event.free_bytes",))
     return None if requested is None else max(0.0, requested - free) if free is not None else requested

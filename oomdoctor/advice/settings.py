@@ -1,14 +1,14 @@
 """The settings of one fix in one run: the value in force, and the one to write instead.
 
-How a new value follows from an old one is a word of the rule, never a formula:
+How a new value follows from an old one is a keyword in the rule, never a formula:
 
 - none: `to`, whatever it was
 - `divide`: the old value divided by `by`, not below `least`
-- `at-most`, `at-least`: `to`, unless the old value keeps that bound already
-- `fitting`: what `facts` say would fit, rounded down to a multiple of `by`; without them like `at-most`
-- `raise`: the largest of `facts` times `by`, in whole steps of its `unit`; where none is known, `to`, with a unit as an example
-- `option`: one option `name:value` of a variable that holds several; the others stay
-- `keep-batch`: accumulation steps that make up for a smaller `micro_batch`
+- `at-most`, `at-least`: `to`, unless the old value is already within that bound
+- `fitting`: what would fit according to `facts`, rounded down to a multiple of `by`; without them, like `at-most`
+- `raise`: the largest of `facts` times `by`, in whole steps of its `unit`; if none is known, `to`, with a unit as an example
+- `option`: one option `name:value` of a variable that holds several; the others are unchanged
+- `keep-batch`: accumulation steps that compensate for a smaller `micro_batch`
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from oomdoctor.knowledge.records.fix import SettingRecord
 from oomdoctor.units import GIB, MIB
 
 WORLD = ("training.world_size", "log.world_size", "log.num_processes", "log.nproc_per_node")
-"""The facts that say how many processes train together; the first that is known counts."""
+"""The facts that say how many processes train together; the first known one counts."""
 _NUMBER = re.compile(r"-?\d{1,15}(?:,\d{3}){0,5}(?:\.\d{1,9})?")
 _OPTION = re.compile(r"[^,\[\]]{1,80}(?:\[[^\[\]]{0,200}\])?")
 _LARGEST = 1e18
 _STEPS = ((256, 32), (64, 16), (16, 4), (2, 1))
 _SMALLEST_STEP = 0.125
-"""Above so many GiB sizes are asked for in steps of so many."""
+"""Above this many GiB, sizes are requested in steps of this size."""
 _MEGA = str.maketrans("Gg", "Mm")
 _ALWAYS_SET = frozenset(("micro_batch", "sequence_length", "max_model_len", "max_num_seqs", "max_batched_tokens", "memory_share"))
-"""Settings that have a value in every run of a program that knows them, so that there is one to go down from."""
+"""Settings that have a value in every run of a program that knows them, so that there is one to lower."""
 _LEAST = "1"
 _LOWER = Text("lower than now", "比现在调低")
 _ELSEWHERE, _WITH_ELSEWHERE = "auto", ("deepspeed", "accelerate")
-"""DeepSpeed's word, in its own file and in that of accelerate, for a value that the framework above it sets."""
+"""DeepSpeed's keyword, in its own file and in accelerate's, for a value set by the framework above it."""
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
@@ -46,10 +46,10 @@ NO_VALUES: Mapping[str, float] = {}
 
 
 class ConfigInForce(Struct, frozen=True):
-    """What the config files say, as the rows of fixes ask for it."""
+    """What the config files say, in the form that the rows of fixes query."""
 
     framework: str | None = None
-    """The framework whose config was read: what it does not name has its default there."""
+    """The framework whose config was read: anything the config does not name has its default there."""
     places: Mapping[str, WrittenSetting] = {}
     """By the name that all frameworks share."""
     keys: Mapping[tuple[str | None, str], WrittenSetting] = {}
@@ -69,17 +69,17 @@ class SettingChange(Struct, frozen=True):
 class _Old(Struct, frozen=True):
     value: Fact
     goal: str
-    """What the new value is compared with: `to` as it is written, or what it means in the words that all frameworks share."""
+    """What the new value is compared with: `to` as written, or what it means in the words that all frameworks share."""
     written: str | None = None
     given: WrittenSetting | None = None
     default: bool = False
 
 
 def config_of(training: RunConfig | None) -> ConfigInForce:
-    """Return the config as the rows of fixes ask for it."""
+    """Return the config in the form that the rows of fixes query."""
     if training is None:
         return ConfigInForce()
-    # What a command in a log leaves out may stand in a file that nobody has given.
+    # What a command in a log leaves out may be in a file that was not given.
     framework = training.framework if training.written else None
     return ConfigInForce(framework, training.places, {(setting.framework, setting.name): setting for setting in training.written})
 
@@ -87,9 +87,9 @@ def config_of(training: RunConfig | None) -> ConfigInForce:
 def setting_changes(
     rows: Sequence[SettingRecord], facts: Mapping[str, Fact], config: ConfigInForce, values: Mapping[str, float] = NO_VALUES
 ) -> list[SettingChange]:
-    """Return what the rows of a fix come to in this run; a row from which nothing follows is left out.
+    """Return the changes that the rows of a fix make in this run; a row that leads to none is left out.
 
-    `values` were worked out for this run, by the names that all frameworks share; they go before what the rows say.
+    `values` were calculated for this run, by the names that all frameworks share; they take precedence over the rows.
     """
     old_values = [(row, _old(row, facts, config)) for row in rows]
     out = [
@@ -104,9 +104,9 @@ def setting_changes(
 def written_settings(
     rows: Sequence[SettingRecord], values: Mapping[str, Fact], facts: Mapping[str, Fact], config: ConfigInForce
 ) -> tuple[ProposedSetting, ...]:
-    """Return what to write for `values` (settings by the names that all frameworks share); what goes along comes after.
+    """Return what to write for `values` (settings by the names that all frameworks share), followed by what goes along.
 
-    Rows of a fix that sets nothing with a shared name are written as they are.
+    Rows of a fix that sets nothing with a shared name are written unchanged.
     """
     out: list[ProposedSetting] = []
     named = any(row.sets for row in rows)
@@ -116,7 +116,7 @@ def written_settings(
             if not row.sets and ((out and row.along) or not named):
                 out.append(_setting(row, _old(row, facts, config), row.to))
         elif row.means is None and (not row.values or str(value) in row.values):
-            # The value was worked out for this run, so it is no example.
+            # The value was calculated for this run, so it is not an example.
             out.append(_setting(row, _old(row, facts, config), _shown(value) or "", is_example=False))
         elif row.means is not None and _same(value, row.means):
             out.append(_setting(row, _old(row, facts, config), row.to))
@@ -134,7 +134,7 @@ def number(value: Fact) -> float | None:
 
 
 def was_tried(change: SettingChange, training: RunConfig | None) -> bool:
-    """Return whether the report says that this was tried: of what takes less the smaller it is also a smaller value."""
+    """Return whether the report says this was tried: for memory-reducing settings, any smaller value counts too."""
     name, new = change.setting.sets, change.setting.to
     tried = None if training is None or name is None else training.tried.get(name)
     if tried is None:
@@ -149,7 +149,7 @@ def first_number(facts: Mapping[str, Fact], names: Sequence[str]) -> float | Non
 
 
 def _old(row: SettingRecord, facts: Mapping[str, Fact], config: ConfigInForce) -> _Old:
-    """Return the value in force: the config knows best, then what the log prints under this key, then what else it shows."""
+    """Return the value in force: the config takes precedence, then what the log prints under this key, then what else it shows."""
     name, tail, means = row.sets, _tail(row.key), row.means or row.to
     given = _given(row, config)
     shared = next((value for part in ("training", "log") if name and (value := facts.get(f"{part}.{name}")) is not None), None)
@@ -164,13 +164,13 @@ def _old(row: SettingRecord, facts: Mapping[str, Fact], config: ConfigInForce) -
 
 
 def _was(row: SettingRecord, facts: Mapping[str, Fact]) -> Fact:
-    """Return the value in force that a fact states, written as the row writes its own."""
+    """Return the value in force that a fact states, written the way the row writes its own."""
     value = facts.get(row.was or "")
     return _in_unit(value, row.unit) if row.unit is not None and isinstance(value, int) else value
 
 
 def _given(row: SettingRecord, config: ConfigInForce) -> WrittenSetting | None:
-    """Return where the config has this very key."""
+    """Return where the config has this exact key."""
     key = row.key.lstrip("-").replace("-", "_")
     place = config.places.get(row.sets or "")
     if place is not None and (place.framework, place.name) == (row.framework, key):
@@ -199,14 +199,14 @@ def _change(
 
 
 def _is_only_a_direction(row: SettingRecord, old: _Old, facts: Mapping[str, Fact], config: ConfigInForce) -> bool:
-    """Return whether no figure of the run leads to a value, so that any number would be invented: only that it has to go down is known."""
+    """Return whether no figure of the run leads to a value, so that any number would be invented: only that it must go down is known."""
     if old.value is not None or config.framework == row.framework or row.example or not number(row.to) or row.to == _LEAST:
         return False
     return row.sets in _ALWAYS_SET and (row.change in ("divide", "at-most") or (row.change == "fitting" and _fitting(row, facts) is None))
 
 
 def _lowered(row: SettingRecord) -> ProposedSetting:
-    """Return a row as a direction alone."""
+    """Return a row as a direction only."""
     dated = _dated(row)
     note = _LOWER if dated is None else Text(f"{_LOWER.en}; {dated.en}", f"{_LOWER.zh}；{dated.zh}")
     return ProposedSetting(
@@ -215,7 +215,7 @@ def _lowered(row: SettingRecord) -> ProposedSetting:
 
 
 def _setting(row: SettingRecord, old: _Old, to: str, note: Text | None = None, *, is_example: bool = True) -> ProposedSetting:
-    """Return the change of a row's key; `is_example`: where the row is one, so is the value."""
+    """Return the change of a row's key; `is_example`: if the row is an example, so is the value."""
     place = old.given
     open_size = row.unit is not None and row.change == "raise" and to == row.to
     return ProposedSetting(
@@ -233,7 +233,7 @@ def _setting(row: SettingRecord, old: _Old, to: str, note: Text | None = None, *
 
 
 def _new(row: SettingRecord, old: _Old, facts: Mapping[str, Fact]) -> str | None:
-    """Return the value to write; the old one where that keeps the bound already."""
+    """Return the value to write; the old one if it is already within the bound."""
     was, bound, word = number(old.value), number(old.goal), row.change
     if word == "raise":
         raised = _raised(row, facts)
@@ -255,7 +255,7 @@ def _new(row: SettingRecord, old: _Old, facts: Mapping[str, Fact]) -> str | None
 
 
 def _fitting(row: SettingRecord, facts: Mapping[str, Fact]) -> tuple[float, float] | None:
-    """Return what would fit, rounded down, and the step of the rounding; None where a fact is missing."""
+    """Return what would fit, rounded down, and the rounding step; None if a fact is missing."""
     sizes = [number(facts.get(name)) for name in row.facts]
     known = [size for size in sizes if size is not None]
     if len(known) < len(sizes) or not known or (len(known) > 1 and not known[1]):
@@ -266,7 +266,7 @@ def _fitting(row: SettingRecord, facts: Mapping[str, Fact]) -> tuple[float, floa
 
 
 def _raised(row: SettingRecord, facts: Mapping[str, Fact]) -> str:
-    """Return the size that leaves room above all that is known, rounded up; the example of the row where nothing is."""
+    """Return a size that leaves room above everything known, rounded up; the row's example if nothing is known."""
     sizes = [size for name in row.facts if (size := number(facts.get(name)))]
     if not sizes:
         return row.to
@@ -278,14 +278,14 @@ def _raised(row: SettingRecord, facts: Mapping[str, Fact]) -> str:
 
 
 def _in_unit(size: int, unit: str) -> str:
-    """Return a size as a program writes it; below a GiB in MiB."""
+    """Return a size as a program writes it; below a GiB, in MiB."""
     if unit == "python":
         return f"{-(-size // GIB)} * 1024**3"
     return str(size // MIB) if unit == "MiB" else f"{size // GIB}{unit}" if not size % GIB else f"{size // MIB}{unit.translate(_MEGA)}"
 
 
 def _with_option(old: str | None, option: str) -> str:
-    """Return the variable with this option in it: an option of that name is replaced, the others stay as they are."""
+    """Return the variable with this option in it: an existing option of that name is replaced, the others are unchanged."""
     name = option.partition(":")[0]
     kept = [text.strip() for text in _OPTION.findall((old or "")[:1000])]
     others = [text for text in kept if text and text.partition(":")[0].strip() != name]
@@ -297,7 +297,7 @@ def _is_batch(change: SettingChange, row: SettingRecord) -> bool:
 
 
 def _kept(row: SettingRecord, old: _Old, smaller: SettingChange, facts: Mapping[str, Fact]) -> Iterator[SettingChange]:
-    """Yield accumulation steps beside a smaller batch: exact where both are known, else the factor, else nothing."""
+    """Yield accumulation steps to go with a smaller batch: exact if both are known, otherwise the factor, otherwise nothing."""
     was, new, steps = smaller.was, number(smaller.setting.to), number(old.value)
     if not was or not new:
         return
@@ -310,7 +310,7 @@ def _kept(row: SettingRecord, old: _Old, smaller: SettingChange, facts: Mapping[
 
 
 def _batch_note(before: float, after: float, world: float | None) -> Text:
-    """Return what becomes of the samples of one update: of all cards where their number is known, else of each."""
+    """Return what happens to the samples per update: of all GPUs if their number is known, otherwise of each."""
     old, new = _digits(before * (world or 1)), _digits(after * (world or 1))
     if world is None:
         if old == new:
@@ -322,7 +322,7 @@ def _batch_note(before: float, after: float, world: float | None) -> Text:
 
 
 def _only_an_example(row: SettingRecord, old: _Old, to: str) -> Text | None:
-    """Return that a number was chosen by nobody: no figure of the run leads to it, and none is in force."""
+    """Return a note that the number is arbitrary: no figure of the run leads to it, and none is in force."""
     computed = row.change != "fitting" or to != row.to or old.value is not None
     return None if (computed and not row.example) or not number(to) else Text("an example", "仅为示例")
 
@@ -332,7 +332,7 @@ def _by_default(row: SettingRecord) -> Text:
 
 
 def _dated(row: SettingRecord) -> Text | None:
-    """Return the versions that know the key, where the version of the run is unknown."""
+    """Return the versions that know the key, if the version of the run is unknown."""
     since, until = row.since, row.until
     if since and until:
         return Text(f"{since} to {until}", f"{since} 至 {until}")
@@ -342,7 +342,7 @@ def _dated(row: SettingRecord) -> Text | None:
 
 
 def _tail(key: str) -> str:
-    """Return the last name of a key as facts spell it: `training_args.optim` is optim, `--max-model-len` is max_model_len."""
+    """Return the last part of a key as facts spell it: `training_args.optim` is optim, `--max-model-len` is max_model_len."""
     return re.split(r"[.( ]", key.rstrip(")"))[-1].lstrip("-").replace("-", "_")
 
 
@@ -351,7 +351,7 @@ def _digits(value: float) -> str:
 
 
 def _fact(value: object) -> Fact:
-    """Return a value of a config as a fact; a block or a list is none."""
+    """Return a config value as a fact; None for a block or a list."""
     return value if isinstance(value, (str, int, float, bool)) else None
 
 

@@ -1,4 +1,4 @@
-"""How a fix is written where no program is known that has a key for it: in the forms that people use most."""
+"""How a fix is written if no known program has a key for it: in the forms that people use most."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from oomdoctor.knowledge.records.fix import FixRecord, TypedRecord
 _MOST = 2
 _UNKNOWN, _TORCH = "unknown", "pytorch"
 _ON_TORCH = ("accelerators", "bf16", "bitsandbytes", "cuda", "nccl", "pytorch", "triton")
-"""What the names of programs begin with whose messages come out of PyTorch, or of what lies below it."""
+"""What program names begin with if their messages come from PyTorch or a layer below it."""
 
 
 def typed_lines(pack: Pack, fix: FixRecord, known: KnownFacts) -> tuple[TypedLine, ...]:
-    """Return the lines for this run, the commonest first; of a program that is known only its own, and what any script can write."""
+    """Return the lines for this run, the most common first; for a known program, only its own and those that any script can contain."""
     return tuple(list(_lines(pack, fix, known))[:_MOST])
 
 
@@ -30,16 +30,16 @@ def _lines(pack: Pack, fix: FixRecord, known: KnownFacts) -> Iterator[TypedLine]
 
 
 def _running(pack: Pack, known: KnownFacts) -> str | None:
-    """Return the program that runs, where it is one with settings of its own; a layer below another program tells too little."""
+    """Return the running program, if it has its own settings; a layer below another program is not specific enough."""
     name = framework(known, pack.frameworks)
     record = next((record for record in pack.frameworks if record.framework == name), None)
     return None if record is None or record.layer is not None or name == _UNKNOWN else name
 
 
 def _is_of(typed: TypedRecord, running: str | None, known: KnownFacts, in_code: Collection[str]) -> bool:
-    """Return whether a line is for the run: a library with messages of its own would be known by them.
+    """Return whether a line applies to the run: a library with its own messages would be recognized by them.
 
-    Where nothing is known of the program, the lines of trainers are for what runs in Python, as far as the log tells.
+    If nothing is known about the program, the lines of trainers apply to whatever runs in Python, as far as the log shows.
     """
     if not typed.of or running in typed.of:
         return True
