@@ -1,1 +1,1 @@
-"""The vocabulary: frozen structs that every layer shares, from a line of evidence to a diagnosis."""
+"""The vocabulary: frozen structs shared by all layers, from a line of evidence to a diagnosis."""

@@ -32,7 +32,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     certainty: Certainty
     survived: bool = False
     reason: str = ""
-    """Why it is so: a key of the report's texts, never shown as it is."""
+    """The reason: a key of the report's texts, never shown as it is."""
     settle: str | None = None
     """The check that would settle a `possible`: a key of the report's texts."""
 
@@ -47,18 +47,18 @@ class Source(Struct, frozen=True, kw_only=True):
 
 
 class LogStart(Struct, frozen=True):
-    """How a log begins: there stands the command that was typed."""
+    """The beginning of a log, which contains the command that was typed."""
 
     name: str
     data: bytes
 
 
 SEVERAL_RUNS = "several-runs"
-"""The reason of a verdict over runs of which more than one failed."""
+"""The reason for a verdict over runs if more than one failed."""
 
 
 class RunLine(Struct, frozen=True, kw_only=True):
-    """One of several runs in a line."""
+    """One of several runs, as one line."""
 
     name: str
     """What its logs have in common."""
@@ -67,19 +67,19 @@ class RunLine(Struct, frozen=True, kw_only=True):
     incident: Incident | None = None
     """The failure that decides the verdict."""
     error: str | None = None
-    """The error that its logs end with where no message is known."""
+    """The error that its logs end with if no message is known."""
     title: Text | None = None
-    """The first finding; None where there is none."""
+    """The first finding; None if there is none."""
     rank: int | None = None
-    """Of the process that failed first."""
+    """The rank of the process that failed first."""
     group: str | None = None
-    """Equal for runs that failed alike."""
+    """The same for runs that failed in the same way."""
     is_apart: bool = True
-    """Its logs are files of their own: no members of an archive, no lines among those of others."""
+    """Its logs are separate files: not members of an archive, and not lines among those of others."""
 
     @property
     def failed(self) -> bool:
-        """Whether it did not end well: memory, something else, or nobody knows."""
+        """Whether it did not end well: because of memory, something else, or an unknown cause."""
         return self.verdict.memory_failure != "no" or (not self.verdict.survived and (self.incident is not None or self.error is not None))
 
 
@@ -87,12 +87,12 @@ _WORST = {"yes": 0, "possible": 1, "no": 2}
 
 
 def worst_first(line: RunLine) -> tuple[int, int]:
-    """Return where a run stands among several: failures of memory, then what may be one, then other errors, then the rest."""
+    """Return the sort key of a run: memory failures, then possible ones, then other errors, then the rest."""
     return _WORST[line.verdict.memory_failure], 0 if line.failed else 1
 
 
 def reported_run(runs: Sequence[RunLine]) -> RunLine:
-    """Return the run of several that an issue is about, as it is about one: the worst of those whose logs lie apart from the others'."""
+    """Return the one of several runs that an issue is about: the worst of those whose logs are separate from the others."""
     return min(runs, key=lambda line: (not line.is_apart, *worst_first(line)))
 
 
@@ -104,33 +104,33 @@ class Case(Struct, frozen=True, kw_only=True):
     incidents: tuple[Incident, ...]
     verdict: Verdict
     facts: Mapping[str, Value] = field(default_factory=dict)
-    """What the log shows of the run's settings and machine, by name (`log.bf16`); where it is silent, what the environment says."""
+    """What the log shows about the run's settings and machine, by name (`log.bf16`); if it says nothing, what the environment shows."""
     stated: StatedRun = StatedRun()
-    """What the text around the log says of the run."""
+    """What the text around the log says about the run."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """Options of commands and arguments that the logs print, known or not, as they are written."""
+    """Options of commands and arguments printed in the logs, known or not, as written."""
     training: RunConfig | None = None
     """The settings of the run, from its config files and its log."""
     environment: Environment | None = None
-    """The machine of the run, where one was given or agrees with the log."""
+    """The machine of the run, if one was given or matches the log."""
     environment_note: Text | None = None
-    """Whether facts of a machine are used, and why or why not; None where nobody asked."""
+    """Whether facts of a machine are used, and why or why not; None if not requested."""
     estimate: Expected | None = None
-    """What the arithmetic says of the run; None where its model is not known."""
+    """The calculated estimate for the run; None if its model is unknown."""
     served: ServedRun | None = None
-    """What it says of a server, in place of `estimate`."""
+    """The calculated result for a server, in place of `estimate`."""
     ledgers: tuple[ServerLedger, ...] = ()
-    """What servers printed of the memory of each card while they started."""
+    """What servers printed about the memory of each GPU during startup."""
     runs: tuple[RunLine, ...] = ()
-    """The runs that were told apart; empty where what was given belongs to one. Then `incidents` are those of all of them."""
+    """The runs that were told apart; empty if the input belongs to one. Otherwise `incidents` are those of all of them."""
     told: Told | None = None
-    """What somebody says of a run without a log; None where there is one, or nobody says that memory ran out."""
+    """What someone says about a run without a log; None if there is a log, or nobody says that memory ran out."""
     series: tuple[SeenSeries, ...] = ()
-    """What monitors recorded beside the logs."""
+    """What monitors recorded alongside the logs."""
     measured: MeasuredParts | None = None
-    """What a snapshot shows the card's memory to have been held for; None where there is none, or it does not tell."""
+    """What a snapshot shows the GPU memory was used for; None if there is no snapshot, or it does not show that."""
     unread: int = 0
-    """Messages that were counted and not parsed, because thousands like them were."""
+    """Messages that were counted but not parsed, because there were thousands like them."""
     gaps: tuple[Gap, ...] = ()
     not_read: tuple[str, ...] = ()
-    """Inputs that could not be read, or not to their end; the gaps of these names say why."""
+    """Inputs that could not be read, or not to their end; the gaps with these names give the reason."""

@@ -1,4 +1,4 @@
-"""Two runs or machines beside each other: what changed, what of it matters for memory, and what memory shows of it."""
+"""Two runs or machines compared: what changed, which changes matter for memory, and what memory shows."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from oomdoctor.case.estimate import Estimate
 
 Effect = Literal["tighter", "looser", "differs"]
-"""`tighter`: memory is needed that was not, or there is less of it; `looser`: the other way round; `differs`: either."""
+"""`tighter`: more memory is needed, or less is available; `looser`: the reverse; `differs`: either."""
 Fact = Union[str, int, float, bool]
 
 
 class Side(Struct, frozen=True, kw_only=True):
-    """One of the two: what was read, and what it came to."""
+    """One of the two: what was read, and the result."""
 
     name: str
     """As the user named it."""
@@ -30,7 +30,7 @@ class Side(Struct, frozen=True, kw_only=True):
 
 
 class RunChange(Struct, frozen=True, kw_only=True):
-    """Something that is not the same and of which it is known what that means for memory."""
+    """Something that differs, with a known effect on memory."""
 
     id: str
     about: Text
@@ -39,12 +39,12 @@ class RunChange(Struct, frozen=True, kw_only=True):
     why: Text
     before: str | None = None
     after: str | None = None
-    """The two values as they are shown; both None where the change is that something is wrong now."""
+    """The two values as shown; both None if the change is that something is wrong now."""
     source: str = ""
 
 
 class Difference(Struct, frozen=True):
-    """Something that is not the same; nothing is known of what it means for memory."""
+    """Something that differs, with no known effect on memory."""
 
     name: str
     before: str
@@ -52,7 +52,7 @@ class Difference(Struct, frozen=True):
 
 
 class OneSided(Struct, frozen=True):
-    """Something that only one of the two says, so that nobody knows whether it changed."""
+    """Something that only one of the two states, so that it is unknown whether it changed."""
 
     about: Text
     before: str | None = None
@@ -62,16 +62,16 @@ class OneSided(Struct, frozen=True):
 
 
 class Point(Struct, frozen=True, kw_only=True):
-    """The same moment of both runs: how far they were, and the bytes that each showed."""
+    """The same moment in both runs: how far they had progressed, and the bytes that each showed."""
 
     at: str
-    """`40` of a step, or `#3` for the third line of its kind."""
+    """`40` for a step, or `#3` for the third line of its kind."""
     before: int
     after: int
 
 
 class Series(Struct, frozen=True, kw_only=True):
-    """One memory figure that both runs printed again and again."""
+    """One memory figure that both runs printed repeatedly."""
 
     figure: str
     """`peak_allocated_bytes`"""
@@ -79,7 +79,7 @@ class Series(Struct, frozen=True, kw_only=True):
 
     @property
     def effect(self) -> Effect | None:
-        """Whether the second run shows more at the last moment that both have; None where they are the same within 3 %."""
+        """Whether the second run shows more at the last moment that both have; None if they are the same within 3 %."""
         last = self.points[-1]
         if abs(last.after - last.before) <= _SAME * max(last.before, last.after):
             return None
@@ -87,7 +87,7 @@ class Series(Struct, frozen=True, kw_only=True):
 
 
 _SAME = 0.03
-"""Tools round, and caches differ by a block: below this share two figures are one."""
+"""Tools round, and caches differ by a block: below this share two figures are equal."""
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
@@ -99,7 +99,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """The most suspicious first."""
     series: tuple[Series, ...] = ()
     estimates: tuple[Estimate, Estimate] | None = None
-    """What the memory model says of both; None where one of them is not told well enough."""
+    """The memory model's estimates for both; None if one of them is not described well enough."""
     differences: tuple[Difference, ...] = ()
     one_sided: tuple[OneSided, ...] = ()
     compared: int = 0
@@ -107,5 +107,5 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
     @property
     def matters(self) -> bool:
-        """Whether anything changed of which it is known that it changes memory, or memory itself did."""
+        """Whether anything changed that is known to affect memory, or memory itself changed."""
         return bool(self.changes) or any(series.effect is not None for series in self.series)

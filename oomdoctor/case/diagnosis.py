@@ -1,4 +1,4 @@
-"""The diagnosis: a case, and the findings that rules make of it, the root first."""
+"""The diagnosis: a case, and the findings that rules derive from it, the root first."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ class Cite(Struct, frozen=True, kw_only=True):
 
 
 class MeasuredSaving(Struct, frozen=True, kw_only=True):
-    """What a fix frees of memory that was measured, in bytes per card; derived."""
+    """How much measured memory a fix frees, in bytes per GPU; derived."""
 
     bytes: int
     of: int
-    """What was measured of the parts that the fix lowers."""
+    """What was measured for the parts that the fix lowers."""
     by: Literal["setting", "model", "half", "at-most"]
-    """How it follows: from the old and the new value of the setting; from what the memory model says of both; for half of the
-    setting, whose value is not known; or as the most that it can be."""
+    """How it follows: from the old and the new value of the setting; from what the memory model says about both; for half of the setting,
+    whose value is unknown; or as the maximum possible."""
 
 
 class TypedLine(Struct, frozen=True, kw_only=True):
-    """What a person types for a fix, where no program is known that has a key for it."""
+    """What a person types to apply a fix, if no known program has a key for it."""
 
     line: str
     by: str = ""
-    """Who understands it, where the line itself does not tell."""
+    """The program that accepts it, if the line itself does not show that."""
     value: Text | None = None
-    """What it is given, in words."""
+    """Its value, in words."""
 
 
 class Fix(Struct, frozen=True, kw_only=True):
@@ -53,20 +53,20 @@ class Fix(Struct, frozen=True, kw_only=True):
     how: Text
     settings: tuple[ProposedSetting, ...] = ()
     typed: tuple[TypedLine, ...] = ()
-    """How it is written where `settings` and `command` are empty."""
+    """How it is written if `settings` and `command` are empty."""
     command: str | None = None
     frees: Text | None = None
     terms: tuple[str, ...] = ()
-    """The terms of the memory model that it lowers."""
+    """The memory model terms that it lowers."""
     frees_bytes: int | None = None
-    """Bytes per card, estimated from the number of parameters; None where that does not decide."""
+    """Bytes per GPU, estimated from the number of parameters; None if that does not determine them."""
     frees_measured: MeasuredSaving | None = None
-    """None where what it lowers was not measured."""
+    """None if what it lowers was not measured."""
     fits: str | None = None
-    """Whether the run would fit then, by the model of memory: `yes`, `no` or `close`; None where nobody can say."""
+    """Whether the run would then fit, according to the memory model: `yes`, `no` or `close`; None if unknown."""
     costs: Text | None = None
     harm: str = "none"
-    """The worst of what it costs: none, slower, effort, quality or hardware."""
+    """The worst of its costs: none, slower, effort, quality or hardware."""
     needs: tuple[Text, ...] = ()
     """What must hold for it to help and is not known."""
     safety: str = "review"
@@ -75,7 +75,7 @@ class Fix(Struct, frozen=True, kw_only=True):
 
 
 class NotThis(Struct, frozen=True, kw_only=True):
-    """Advice that people meet and that is wrong here, and why."""
+    """Advice that people encounter and that is wrong here, and why."""
 
     advice: Text
     why: Text
@@ -83,32 +83,32 @@ class NotThis(Struct, frozen=True, kw_only=True):
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
-    """The line that a finding stands on."""
+    """The line that a finding is based on."""
 
     place: Place
     text: str
 
 
 class Sign(Struct, frozen=True, kw_only=True):
-    """Something that was seen and speaks for an explanation or against it."""
+    """An observation that is evidence for or against an explanation."""
 
     id: str
     says: Text
     weight: float
-    """What it adds to the logarithm of the odds; below 0 it speaks against."""
+    """What it adds to the logarithm of the odds; below 0, it is evidence against."""
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """A rule's judgement, with its texts filled in; a saved report needs no rule pack."""
+    """A rule's judgment, with its texts filled in; a saved report needs no rule pack."""
 
     id: str
     cause: str | None
     severity: str
     confidence: Certainty
     probability: float | None = None
-    """Of an explanation among all others, 0 to 1; None for a statement, which competes with none."""
+    """Of an explanation among all others, 0 to 1; None for a statement, which does not compete with any."""
     signs: tuple[Sign, ...] = ()
-    """What speaks for it and against it, beside its own conditions; the weightiest first."""
+    """Evidence for and against it, besides its own conditions; the weightiest first."""
     title: Text
     why: Text
     evidence: tuple[Evidence, ...] = ()
@@ -121,13 +121,13 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 
 class KnownBug(Struct, frozen=True, kw_only=True):
-    """A memory bug or changed default of a release (rules/bugs), and the release at hand."""
+    """A memory bug or changed default of a release (rules/bugs), and the release in use."""
 
     id: str
     program: str
     """The program, by its title."""
     version: str | None
-    """The release that ran or is installed; None where nobody knows it, so that the bug is named on a condition."""
+    """The release that ran or is installed; None if unknown, so that the bug is named conditionally."""
     affected: Text
     """The releases that have it."""
     state: Literal["open", "fixed", "intended"]
@@ -140,17 +140,17 @@ class KnownBug(Struct, frozen=True, kw_only=True):
 
 
 class OpenCause(Struct, frozen=True, kw_only=True):
-    """That the log cannot tell the cause, which readings remain, and the one piece of evidence that settles it."""
+    """States that the log cannot show the cause, which readings remain, and the one piece of evidence that settles it."""
 
     findings: tuple[str, ...]
     """The readings, the most probable first."""
     settled_by: Text
     command: str | None
-    """What gets the evidence."""
+    """The command that gets the evidence."""
 
 
 class FailurePhase(Struct, frozen=True, kw_only=True):
-    """A time at which the run can have died, and what to do then."""
+    """A time at which the run may have died, and what to do in that case."""
 
     id: str
     says: Text
@@ -159,11 +159,11 @@ class FailurePhase(Struct, frozen=True, kw_only=True):
 
 
 class OpenPhase(Struct, frozen=True, kw_only=True):
-    """That nothing tells when the run died, so that what to do depends on it; the most probable time stands first."""
+    """States that nothing shows when the run died, so that what to do depends on it; the most probable time comes first."""
 
     phases: tuple[FailurePhase, ...]
     settled_by: Text
-    """The evidence that tells it."""
+    """The evidence that shows it."""
 
 
 class Diagnosis(Struct, frozen=True, kw_only=True):
@@ -172,15 +172,15 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
     case: Case
     findings: tuple[Finding, ...]
     evidence: tuple[str, ...] = ()
-    """What was seen of rules/evidence.yaml, whether a finding that is told rests on it or not."""
+    """What was observed from rules/evidence.yaml, whether or not a reported finding relies on it."""
     conclusions: tuple[Text, ...] = ()
-    """What follows from the figures of the failure, whatever its cause is, with the figures."""
+    """What follows from the figures of the failure, whatever its cause, with the figures."""
     open_cause: OpenCause | None = None
     open_phase: OpenPhase | None = None
-    """When it can have died, where no more than a message tells of the run."""
+    """When it may have died, if only a message is left of the run."""
     request: FailingRequest | None = None
-    """What asked for the memory that was not there; None where no memory failed."""
+    """What requested the memory that was not available; None if no memory failed."""
     bugs: tuple[KnownBug, ...] = ()
     """The known bugs of releases that the case shows, the best match first."""
     written: tuple[str, ...] = ()
-    """Of the first fixes those that `oomdoctor fix --only` writes whole into the configs that were given."""
+    """Of the first fixes, those that `oomdoctor fix --only` writes completely into the given configs."""

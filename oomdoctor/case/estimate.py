@@ -1,4 +1,4 @@
-"""What a run takes of one card: bytes term by term and phase by phase, with a range."""
+"""The memory a run uses on one GPU: bytes term by term and phase by phase, with a range."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from oomdoctor.case.setup import Setup
 from oomdoctor.case.text import Text
 
 STANDING = frozenset({"weights", "reference", "reward model", "critic", "critic gradients", "adapters", "optimizer", "gradients"})
-"""Terms of a training run that no batch and no length changes."""
+"""Terms of a training run that do not depend on batch or length."""
 
 
 class Term(Struct, frozen=True, kw_only=True):
-    """One part of the memory, with what it may be at least and at most."""
+    """One part of the memory, with its minimum and maximum."""
 
     name: str
     bytes: int
@@ -26,19 +26,19 @@ class Term(Struct, frozen=True, kw_only=True):
 
 
 class Phase(Struct, frozen=True, kw_only=True, dict=True):
-    """What is there at once at one moment of a run."""
+    """What is in memory simultaneously at one moment of a run."""
 
     name: str
     terms: tuple[Term, ...]
 
     @functools.cached_property
     def bytes(self) -> int:
-        """The sum of the terms; a search asks it a dozen times of each run that it tries."""
+        """The sum of the terms; a search requests it a dozen times for each run it tries."""
         return sum(term.bytes for term in self.terms)
 
 
 class Assumption(Struct, frozen=True, kw_only=True):
-    """Something that was not said and had to be taken as given."""
+    """Something that was not stated and had to be assumed."""
 
     id: str
     text: Text
@@ -47,7 +47,7 @@ class Assumption(Struct, frozen=True, kw_only=True):
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
-    """Bytes of one card, the fullest, at the peak of a run."""
+    """Bytes on one GPU, the fullest, at the peak of a run."""
 
     setup: Setup
     phases: tuple[Phase, ...]
@@ -55,14 +55,14 @@ class Estimate(Struct, frozen=True, kw_only=True):
     low: int
     high: int
     host: int
-    """Host memory that offloading takes, for all cards of a machine."""
+    """Host memory used by offloading, for all GPUs of a machine."""
     assumptions: tuple[Assumption, ...] = ()
     host_loading: int = 0
-    """Host memory that all processes of a machine take while they load."""
+    """Host memory used by all processes of a machine during loading."""
     host_saving: int = 0
-    """Host memory of the process that writes a whole checkpoint of a sharded model."""
+    """Host memory of the process that writes a full checkpoint of a sharded model."""
     ranks: tuple[Estimate, ...] = ()
-    """The same for each part of the model that some card has; empty where all cards are alike."""
+    """The same for each distinct part of the model on a GPU; empty if all GPUs are alike."""
 
     @property
     def peak(self) -> Phase:

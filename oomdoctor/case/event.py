@@ -1,4 +1,4 @@
-"""Events: facts that the evidence states. An event is a parsed message, or something that was seen; a judgement is a Finding."""
+"""Events: facts that the evidence states. An event is a parsed message or an observation; a judgment is a Finding."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from msgspec import Struct, field
 from oomdoctor.case.text import Text
 
 Value = Union[int, float, str, tuple[int, ...], tuple[Mapping[str, Union[int, str, None]], ...]]
-"""What a field of a message can hold; sizes are int bytes and their names end in `_bytes`."""
+"""What a message field can contain; sizes are int bytes and their names end in `_bytes`."""
 
 
 class Kind(str, Enum):
-    """What a message is about; the words of the report contract."""
+    """What a message is about; the vocabulary of the report contract."""
 
     DEVICE_OOM = "device-oom"
     MASKED_DEVICE_OOM = "masked-device-oom"
@@ -30,7 +30,7 @@ class Kind(str, Enum):
 
     @property
     def is_memory(self) -> bool:
-        """Return whether a message of this kind speaks of exhausted memory."""
+        """Return whether a message of this kind concerns exhausted memory."""
         return self in _MEMORY
 
 
@@ -38,7 +38,7 @@ _MEMORY = frozenset({Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM, Kind.HOST_OOM, Kin
 
 
 class Certainty(str, Enum):
-    """How sure a message or a finding is of what it says."""
+    """How certain a message or a finding is of what it says."""
 
     CERTAIN = "certain"
     LIKELY = "likely"
@@ -46,12 +46,12 @@ class Certainty(str, Enum):
 
     @classmethod
     def of(cls, probability: float) -> Certainty:
-        """Return the word for a probability: what is certain is right 95 times of 100, what is likely 75."""
+        """Return the word for a probability: what is certain is right 95 times out of 100, what is likely 75."""
         return cls.CERTAIN if probability >= 0.95 else cls.LIKELY if probability >= 0.75 else cls.POSSIBLE
 
 
 class Outcome(str, Enum):
-    """Whether the program that prints the message gives up (failure) or may go on (pressure)."""
+    """Whether the program that prints the message gives up (failure) or may continue (pressure)."""
 
     FAILURE = "failure"
     PRESSURE = "pressure"
@@ -71,7 +71,7 @@ Statement = Literal[
 """What a message states."""
 STATEMENTS: tuple[Statement, ...] = get_args(Statement)
 Resource = Literal["device", "host", "shm", "chip"]
-"""Whose memory: of a card, of the host, /dev/shm, or on the chip of a card (shared memory and registers of a kernel)."""
+"""Whose memory: a GPU's, the host's, /dev/shm, or on a GPU's chip (shared memory and registers of a kernel)."""
 RESOURCES: tuple[Resource, ...] = get_args(Resource)
 _RESOURCE: Mapping[Kind, Resource] = {
     Kind.DEVICE_OOM: "device",
@@ -85,7 +85,7 @@ _OF_ENDINGS = frozenset({"exit_code", "signal", "ended_by"})
 
 
 class Place(Struct, frozen=True):
-    """Where a message stands."""
+    """The location of a message."""
 
     source: str
     """The name of the file or stream, as the user gave it."""
@@ -94,17 +94,17 @@ class Place(Struct, frozen=True):
     """Byte offset of the line in the (decompressed) source."""
 
     line: int | None = None
-    """1-based line number; None where counting would have cost more than finding."""
+    """1-based line number; None if counting would have cost more than finding."""
 
     from_end: int | None = None
-    """Lines between this one and the end of the source, where that is known instead."""
+    """Lines between this one and the end of the source, if that is known instead."""
 
     is_whole: bool = False
-    """The source has no lines, as it holds structures: the event is of it as a whole, and `offset` only tells it from others."""
+    """The source contains structures rather than lines: the event concerns all of it, and `offset` only distinguishes it from others."""
 
 
 class Event(Struct, frozen=True, kw_only=True):
-    """One message, parsed, or one thing that a recorder or a reader of a series saw (rules/observations)."""
+    """One parsed message, or one observation by a recorder or a reader of a series (rules/observations)."""
 
     signature: str
     kind: Kind
@@ -120,14 +120,14 @@ class Event(Struct, frozen=True, kw_only=True):
     frame: str | None = None
     """The innermost frame of the traceback that the message ends, `file:line in function`."""
     computes: str | None = None
-    """What the innermost frames say was being computed (rules/computations.yaml)."""
+    """What was being computed, according to the innermost frames (rules/computations.yaml)."""
     caught: bool = False
     """The words around it say that the program handled it (skipped the batch, retried)."""
     says: Text | None = None
-    """Of what was seen and not printed: `text` in both languages."""
+    """For an observation that was not printed: `text` in both languages."""
 
     def size(self, name: str) -> int | None:
-        """Return a byte figure of the message, None where it does not say."""
+        """Return a byte figure of the message, None if it is not given."""
         value = self.fields.get(name)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
@@ -138,12 +138,12 @@ class Event(Struct, frozen=True, kw_only=True):
 
     @property
     def resource(self) -> Resource | None:
-        """Whose memory it speaks of; None where of none."""
+        """Whose memory it concerns; None if no memory."""
         return _RESOURCE.get(self.kind)
 
     @property
     def statement(self) -> Statement:
-        """What it states, as its kind, its outcome and its fields show it."""
+        """What it states, as shown by its kind, outcome and fields."""
         if self.outcome is Outcome.PRESSURE:
             return "pressure"
         ended = not _OF_ENDINGS.isdisjoint(self.fields)
@@ -154,7 +154,7 @@ _ROWS = frozenset({"nvidia-smi-gpu-row", "gpustat-row", "cuda-jl-card-row"})
 
 
 def card_share(event: Event) -> float | None:
-    """Return the used part of the card that a row shows; None where the event is no such row."""
+    """Return the used fraction of the GPU memory that a row shows; None if the event is not such a row."""
     total = event.size("total_bytes")
     if event.signature not in _ROWS or not total:
         return None

@@ -1,4 +1,4 @@
-"""What the arithmetic says of a failed run, beside what was seen, and of a run that somebody describes without a log."""
+"""What the arithmetic says about a failed run, compared with what was observed, and about a run described without a log."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ class AtFailure(Struct, frozen=True, kw_only=True):
     low: int
     high: int
     seen: int
-    """What was allocated, and what was asked for."""
+    """What was allocated, plus what was requested."""
 
 
 class Expected(Struct, frozen=True, kw_only=True):
     """The estimate of a run that its log and its config describe."""
 
     estimate: Estimate
-    """What the run needs at its peak so that no request fails."""
+    """What the run needs at its peak for no request to fail."""
     budget: MemoryBudget | None
-    """The card of the failure; None where the log does not tell its size."""
+    """The GPU of the failure; None if the log does not give its size."""
     fits: Fits | None
     assumptions: tuple[Assumption, ...] = ()
     is_told: bool = False
-    """Whether method, batch and length are known and not taken from defaults."""
+    """Whether method, batch and length are known rather than taken from defaults."""
     stands_too_large: bool = False
-    """Whether weights, gradients and states of the optimizer alone do not fit, whatever batch and length are."""
+    """Whether weights, gradients and optimizer states alone do not fit, whatever the batch and length."""
     at: AtFailure | None = None
-    """None where the moment or the figures of the failure are not known."""
+    """None if the moment or the figures of the failure are unknown."""
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """One change of a plan, in words and in keys."""
+    """One change in a plan, in words and in keys."""
 
     title: Text
     settings: tuple[ProposedSetting, ...] = ()
@@ -52,23 +52,23 @@ class Told(Struct, frozen=True, kw_only=True):
     text: str
     """The line that says that memory ran out."""
     start: int
-    """Where that line begins, in characters."""
+    """The start of that line, in characters."""
     signature: str
-    """What it says: one of rules/observations/told.yaml."""
+    """What it states: one of rules/observations/told.yaml."""
     certainty: Certainty = Certainty.POSSIBLE
-    """How sure the line is: likely where it says in plain words that memory was not enough."""
+    """How certain the line is: likely if it says explicitly that there was not enough memory."""
     framework: str | None = None
     """The program that the text names."""
     phase: str | None = None
-    """What the run did, as far as the line tells."""
+    """What the run was doing, as far as the line shows."""
     model: str | None
     card: str | None
     """As it was written."""
     card_is_known: bool
-    """Whether that means cards of one size."""
+    """Whether that identifies GPUs of a single size."""
     method_is_told: bool
     """Whether it says what is done with the model."""
     plans: Plans[Estimate] | None = None
-    """Whether it fits and what would make it fit; None where model, card or method are not told."""
+    """Whether it fits and what would make it fit; None if model, GPU or method are not stated."""
     changes: tuple[Change, ...] = ()
-    """The smallest plan, or what comes closest where nothing is enough."""
+    """The smallest plan, or the closest one if nothing is enough."""

@@ -1,4 +1,4 @@
-"""What is not known of a run or a machine, and why."""
+"""What is not known about a run or a machine, and why."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Gap(Struct, frozen=True):
-    """A thing that is not known, why, and how to learn it."""
+    """Something unknown, the reason, and how to find out."""
 
     what: str
     why: str

@@ -10,7 +10,7 @@ from oomdoctor.case.event import Certainty, Event, Kind
 
 
 class LedgerEntry(Struct, frozen=True, kw_only=True):
-    """One part of a memory, where it went; parts of one ledger add up to its total."""
+    """One part of a memory ledger; the parts of one ledger add up to its total."""
 
     what: str
     bytes: int
@@ -28,7 +28,7 @@ class Incident(Struct, frozen=True, kw_only=True):
     repeats: tuple[Event, ...] = ()
     """Further messages of the same failure: other ranks, other lines."""
     count: int = 1
-    """How often the root's message was seen, unread repetitions included."""
+    """How often the root's message was seen, including unread repetitions."""
     consequences: tuple[Event, ...] = ()
     survived: bool = False
     phase: str | None = None
@@ -37,7 +37,7 @@ class Incident(Struct, frozen=True, kw_only=True):
     traceback: str = ""
     """The frames that lead to it, as its writer printed them, without the message."""
     computes: str | None = None
-    """What was being computed; None where no frame tells."""
+    """What was being computed; None if no frame shows it."""
     ranks: tuple[int, ...] = ()
     gpus: tuple[int, ...] = ()
     derived: Mapping[str, int | float | str | None] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Ways to make a training run fit or a server start: what to change, what it takes then, what that costs."""
+"""Ways to make a training run fit or a server start: what to change, the resulting memory, and the cost."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ Risk = Literal["none", "slight", "different", "data"]
 RISKS: tuple[Risk, ...] = ("none", "slight", "different", "data")
 """From the gentlest to the worst."""
 Outcome = TypeVar("Outcome")
-"""What a run or a server comes to: an `Estimate` or a `Served`."""
+"""The result for a run or a server: an `Estimate` or a `Served`."""
 
 
 class MemoryBudget(Struct, frozen=True):
-    """What a run may take of a card."""
+    """How much of a GPU a run may use."""
 
     card: str
     total: int
-    """Bytes that programs can have at most."""
+    """Maximum number of bytes available to programs."""
     usable: int
     """Bytes that a plan may use, with a margin."""
     capability: tuple[int, ...] = ()
-    """The compute capability; empty where it is unknown."""
+    """The compute capability; empty if unknown."""
     outside: int | None = None
-    """Bytes that the process takes outside of torch, where a log shows them; `usable` is without them."""
+    """Bytes that the process uses outside torch, if a log shows them; `usable` excludes them."""
     unexplained: int = 0
-    """Bytes that a log shows and no setting explains; `usable` is without them."""
+    """Bytes that a log shows and no setting explains; `usable` excludes them."""
 
     def minus_unexplained(self, size: int) -> MemoryBudget:
         """Subtract memory that the log shows and no setting explains; it will be in use again."""
@@ -42,28 +42,28 @@ class MemoryBudget(Struct, frozen=True):
 
 
 class Fit(Struct, frozen=True, kw_only=True):
-    """Whether a run fits a card."""
+    """Whether a run fits on a GPU."""
 
     budget: MemoryBudget
     needed: Estimate
-    """What the run must find there so that no request fails. nvidia-smi can show more in the end."""
+    """What must be available to the run for no request to fail. nvidia-smi may eventually show more."""
     fits: Fits
 
 
 class Otherwise(Struct, frozen=True, kw_only=True):
-    """What a run needs where something that nobody said is otherwise than assumed."""
+    """What a run needs if something unstated differs from what was assumed."""
 
     assumption: str
     """The id of the assumption."""
     text: Text
-    """The other way, as a clause: `with gradient checkpointing off`."""
+    """The alternative, as a clause: `with gradient checkpointing off`."""
     sets: tuple[tuple[str, Scalar], ...]
-    """The same as settings by the names that all frameworks share."""
+    """The same as settings, by the names that all frameworks share."""
     needed: Estimate
     fits: Fits | None
-    """None where no card was named."""
+    """None if no GPU was specified."""
     turns: bool
-    """Whether the verdict is another one then, or would be beyond."""
+    """Whether the verdict then changes, or would change beyond this limit."""
     is_limit: bool = False
     """Whether it is the largest number that fits, which may be more than what was assumed."""
 
@@ -75,45 +75,45 @@ class Measure(Struct, frozen=True, kw_only=True):
     sets: tuple[tuple[str, Scalar], ...]
     """Settings by the names that all frameworks share, with their new values."""
     settings: tuple[ProposedSetting, ...] = ()
-    """The same in the keys of the run's framework; empty where there is none."""
+    """The same in the keys of the run's framework; empty if there is none."""
 
 
 class Plan(Struct, Generic[Outcome], frozen=True, kw_only=True):
-    """Measures that together make a run fit or a server start; without any one of them it would not."""
+    """Measures that together make a run fit or a server start; all of them are necessary."""
 
     measures: tuple[Measure, ...]
     outcome: Outcome
     risk: Risk
     effort: int
-    """Things to install, files to add, host memory to have."""
+    """Packages to install, files to add, host memory needed."""
     time: float | None = None
-    """Time of an update, as a multiple of today's, by the model in `planning/step_time.py`; None for a server."""
+    """Time of an update, as a multiple of the current one, from the model in `planning/step_time.py`; None for a server."""
 
 
 class Obstacle(Struct, Generic[Outcome], frozen=True, kw_only=True):
     """Why no combination of settings is enough, and what would be."""
 
     closest: Plan[Outcome]
-    """The combination that lacks the least memory."""
+    """The combination with the smallest shortfall."""
     fits: Fits
-    """Whether that one fits: never `yes`, but it may be too close to say."""
+    """Whether that one fits: never `yes`, but it may be too close to tell."""
     card: str | None
-    """The smallest card of the tables that is enough for it; None where none is."""
+    """The smallest GPU in the tables that is enough for it; None if none is."""
     card_now: str | None
-    """The smallest card that is enough without any change."""
+    """The smallest GPU that is enough without any change."""
     cards: int | None
-    """The smallest number of these cards that is enough; None where more of them do not help."""
+    """The smallest number of these GPUs that is enough; None if more of them do not help."""
     on_cards: Plan[Outcome] | None
-    """The gentlest plan on so many of them."""
+    """The gentlest plan on that many of them."""
 
 
 class BrokenPlan(Struct, Generic[Outcome], frozen=True, kw_only=True):
-    """A plan that the files of the run break, and where."""
+    """A plan that the run's files break, and where."""
 
     plan: Plan[Outcome]
     file: str
     key: str | None
-    """The setting that stands against it; None where no single one does."""
+    """The setting that prevents it; None if no single one does."""
     why: Text
 
 
@@ -127,11 +127,11 @@ class Plans(Struct, Generic[Outcome], frozen=True, kw_only=True):
     plans: tuple[Plan[Outcome], ...] = ()
     """The gentlest first."""
     by_hand: tuple[Plan[Outcome], ...] = ()
-    """Others, of which the run's files take a part at most: the rest is for a person to write."""
+    """Others that the run's files can express only in part: the rest has to be written by a person."""
     broken: tuple[BrokenPlan[Outcome], ...] = ()
-    """Where there is no plan: those that would do, and that the run's files break."""
+    """If there is no plan: those that would work but that the run's files break."""
     obstacle: Obstacle[Outcome] | None = None
     combinations: int = 0
-    """How many combinations were decided."""
+    """How many combinations were evaluated."""
     refusals: tuple[StartupRefusal, ...] = ()
-    """Settings of the run as it is for which its program does not start, whatever memory there is."""
+    """Settings of the current run with which its program does not start, whatever memory is available."""

@@ -1,4 +1,4 @@
-"""Why a program does not start, whatever memory there is: a check that it makes of its settings."""
+"""Why a program does not start, whatever memory is available: a check that it makes of its settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class StartupRefusal(Struct, frozen=True, kw_only=True):
     """A setting that a program refuses."""
 
     id: str
-    """The check, as `rules/tables/refusals.csv` names it."""
+    """The check, as named in `rules/tables/refusals.csv`."""
     program: str
     """As people write it."""
     message: str
@@ -20,5 +20,5 @@ class StartupRefusal(Struct, frozen=True, kw_only=True):
     setting: str
     """The setting to change, by the name that all frameworks share."""
     instead: tuple[int, ...] = ()
-    """Values that the program takes, the nearest first."""
+    """Values that the program accepts, the nearest first."""
     source: str

@@ -1,4 +1,4 @@
-"""The failing request: which allocation of which program failed, with what it grows, and what is in force of that."""
+"""The failing request: which allocation of which program failed, what it grows with, and the settings in force."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from oomdoctor.case.settings import Scalar
 from oomdoctor.case.text import Text
 
 KnownBy = Literal["written", "message", "default"]
-"""Whether a value was written by somebody, printed by the failing message, or is what the program takes by itself."""
+"""Whether a value was written by someone, printed by the failing message, or is the program's default."""
 
 
 class QuantityGrowth(Struct, frozen=True, kw_only=True):
@@ -20,42 +20,42 @@ class QuantityGrowth(Struct, frozen=True, kw_only=True):
     """A setting by the name that all frameworks share, or a size of the model or its input (rules/operations.yaml)."""
     title: Text
     power: float
-    """Below 0 where the request falls as the quantity rises."""
+    """Below 0 if the request shrinks as the quantity rises."""
 
 
 class SettingInForce(Struct, frozen=True, kw_only=True):
-    """The value of a setting with which a request grows, and where it is known from."""
+    """The value of a setting with which a request grows, and its origin."""
 
     setting: str
     value: Scalar
     key: str | None = None
     """As it is written."""
     file: str | None = None
-    """The config or log that says it; None for a default."""
+    """The config or log that states it; None for a default."""
     line: int | None = None
     known_by: KnownBy = "written"
 
 
 class FailingRequest(Struct, frozen=True, kw_only=True):
-    """What asked for the memory that was not there. Sizes are bytes; what nobody says is None."""
+    """What requested the memory that was not available. Sizes are bytes; anything not stated is None."""
 
     id: str | None = None
-    """The row of rules/requests; None where nothing shows which operation it was."""
+    """The row of rules/requests; None if nothing shows which operation it was."""
     operation: str | None = None
     title: Text | None = None
     """What was being allocated: a noun."""
     program: str | None = None
-    """The program that asked, or the one whose settings decide."""
+    """The program that made the request, or the one whose settings decide."""
     size: int | None = None
     free: int | None = None
     total: int | None = None
     limit: int | None = None
     held_by_others: int | None = None
     missing: int | None = None
-    """What was asked for beyond what was free."""
+    """How much the request exceeded the free memory."""
     grows_with: tuple[QuantityGrowth, ...] = ()
     in_force: tuple[SettingInForce, ...] = ()
     settled_by: Text | None = None
-    """What tells what the log cannot."""
+    """The evidence that shows what the log cannot."""
     command: str | None = None
-    """What gets that."""
+    """The command that gets it."""

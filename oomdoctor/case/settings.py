@@ -1,4 +1,4 @@
-"""The settings of a run: what its config files, its command line and its log say, and what of it does not take effect."""
+"""The settings of a run: what its config files, command line and log say, and which of those have no effect."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _LARGEST = 10**9
 
 
 class WrittenSetting(Struct, frozen=True, kw_only=True):
-    """One setting, as somebody wrote it."""
+    """One setting, as someone wrote it."""
 
     key: str
-    """The key as written; the keys of the blocks that it stands in come before it, with dots."""
+    """The key as written; the keys of the enclosing blocks come before it, separated by dots."""
     value: Scalar | tuple[Scalar, ...]
-    """None for `null`, for a block of further keys, and for what the file does not say (a shell variable)."""
+    """None for `null`, for a block of further keys, and for what the file does not give (a shell variable)."""
     file: str
     line: int
     """1-based."""
     framework: str | None = None
-    """Whose key it is; None where that is not known."""
+    """Whose key it is; None if unknown."""
     block: bool = False
-    """Whether the key holds a block of further keys."""
+    """Whether the key contains a block of further keys."""
 
     @property
     def name(self) -> str:
@@ -49,9 +49,9 @@ class ConfigIssue(Struct, frozen=True, kw_only=True):
     what: Text
     why: Text
     replacement: str | None = None
-    """What to write, in the words of the file."""
+    """What to write instead, in the file's own syntax."""
     mended_by: str | None = None
-    """The fix that has the keys for it, where each framework has its own."""
+    """The fix that has the keys for it, if each framework has its own."""
     sets: tuple[tuple[str, Scalar], ...] = ()
     """What that fix is to set, by the names that all frameworks share."""
     cites: tuple[str, ...] = ()
@@ -60,15 +60,15 @@ class ConfigIssue(Struct, frozen=True, kw_only=True):
 class RunSettings(Struct, frozen=True, kw_only=True):
     """The settings of a run by the names that all frameworks share. None is unknown.
 
-    The tables of frameworks say which of their keys gives each of them, fixes say which of them they set, and rules ask for them as
-    `training.NAME`. A whole number is kept as the config has it, also where it is no sensible size (`max_steps: -1`): `positive`.
+    The tables of frameworks map their keys to these settings, fixes say which of them they set, and rules query them as
+    `training.NAME`. A whole number is kept as the config has it, even if it is not a sensible size (`max_steps: -1`): see `positive`.
     """
 
-    # The model and what is trained of it.
+    # The model and what is trained in it.
     model: str | None = None
     """The model, by its name on a hub or its path."""
     model_sizes: str | None = None
-    """The sizes of the model as a config.json has them, in JSON, where a config gives these and no name."""
+    """The model sizes as in a config.json, in JSON, if a config gives these and no name."""
     method: str | None = None
     """What the run does: `sft`, `pt`, `dpo`, `grpo`, ...; `serve` for a server."""
     finetuning: str | None = None
@@ -78,47 +78,47 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     lora_targets: str | None = None
     """Modules that get adapters, with commas; `all` for every linear layer."""
     adapts_mlp: bool | None = None
-    """Whether the MLP gets adapters beside the modules that are named."""
+    """Whether the MLP gets adapters in addition to the named modules."""
     adapts_head: bool | None = None
     """Whether the output projection does."""
     modules_to_save: str | None = None
-    """Modules that are trained whole beside adapters, with commas."""
+    """Modules that are trained in full alongside adapters, with commas."""
     merge_adapters: bool | None = None
     """Whether adapters are merged into the model at the end."""
     freeze_vision: bool | None = None
     """Whether the vision tower is frozen."""
     load_bits: int | None = None
-    """Bits of each weight that is loaded quantised."""
+    """Bits per weight if the model is loaded quantized."""
     packs_experts: bool | None = None
-    """Whether that takes the routed experts in, which bitsandbytes alone leaves out."""
+    """Whether that includes the routed experts, which bitsandbytes alone leaves out."""
     precision: str | None = None
-    """Type of the computation: `bf16`, `fp16`, `fp32`, `fp8`."""
+    """Compute type: `bf16`, `fp16`, `fp32`, `fp8`."""
     weights: str | None = None
-    """Type in which the weights are kept, as `pure_bf16` or `torch_dtype` say it; `bf16: true` alone does not."""
+    """Type in which the weights are kept, as set by `pure_bf16` or `torch_dtype`; `bf16: true` alone does not set it."""
 
     weight_format: str | None = None
-    """Format in which the weights lie on the card, whatever loads and casts them: `bf16`, `fp32`, `nf4`, `gptq-int4`, `q4_k_m`."""
+    """Format of the weights on the GPU, whatever loads and casts them: `bf16`, `fp32`, `nf4`, `gptq-int4`, `q4_k_m`."""
     trained_parameters: int | None = None
-    """Parameters that are trained beside frozen weights, where a log or a table counts them."""
+    """Parameters that are trained alongside frozen weights, if a log or a table counts them."""
 
     framework_version: str | None = None
-    """The release of the framework, where its files show one: `0.2.2`."""
+    """The release of the framework, if its files show one: `0.2.2`."""
 
     # Processes and batches.
     world_size: int | None = None
-    """Processes that work together, on all nodes."""
+    """Processes that work together, across all nodes."""
     processes_per_node: int | None = None
     """Processes on each node."""
     nodes: int | None = None
     """Machines that work together."""
     micro_batch: int | None = None
-    """Samples that one card computes at a time."""
+    """Samples that one GPU processes at a time."""
     micro_batch_tokens: int | None = None
-    """Tokens of those samples together, where a framework counts these."""
+    """Total tokens of those samples, if a framework counts these."""
     accumulation: int | None = None
-    """Micro batches of one update."""
+    """Micro-batches per update."""
     global_batch: int | None = None
-    """Samples of one update on all cards."""
+    """Samples per update across all GPUs."""
     epochs: float | None = None
     """Passes over the data."""
     max_steps: int | None = None
@@ -126,31 +126,31 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     save_strategy: Union[str, bool, None] = None
     """When a checkpoint is written: `steps`, `epoch`, `no`."""
     save_steps: float | None = None
-    """Updates between two checkpoints; below 1 a share of all updates."""
+    """Updates between two checkpoints; below 1, a share of all updates."""
     dataloader_workers: int | None = None
-    """Processes that prepare data for one card."""
+    """Processes that prepare data for one GPU."""
     pin_memory: bool | None = None
     """Whether the data loader pins host memory."""
 
-    # How the run is spread over cards.
+    # How the run is distributed across GPUs.
     strategy: str | None = None
     """How, in a few words: `zero3`, `fsdp2`, `fsdp 32 + tp 8`, `device_map`."""
     zero_file: str | None = None
-    """Name of a DeepSpeed file that is not at hand."""
+    """Name of a DeepSpeed file that is not available."""
     launch_file: str | None = None
-    """Name of a config of accelerate that is not at hand."""
+    """Name of an accelerate config that is not available."""
     zero_stage: int | None = None
     """ZeRO stage of DeepSpeed, 0 to 3."""
     offload_optimizer: Union[str, bool, None] = None
-    """Where optimizer states are offloaded to: `cpu`, `nvme`, `none`."""
+    """Where optimizer states are offloaded: `cpu`, `nvme`, `none`."""
     offload_params: Union[str, bool, None] = None
-    """Where parameters are offloaded to: `cpu`, `nvme`, `none`."""
+    """Where parameters are offloaded: `cpu`, `nvme`, `none`."""
     zero_bucket: float | None = None
-    """Elements of the bucket in which ZeRO reduces gradients."""
+    """Elements in ZeRO's gradient reduction bucket."""
     zero_bucket_auto: bool | None = None
     """Whether that bucket is `auto`: as many elements as the square of the model's width."""
     zero_live: float | None = None
-    """Parameters that ZeRO stage 3 keeps gathered at most."""
+    """Maximum number of parameters that ZeRO stage 3 keeps gathered."""
     zero_overlap: bool | None = None
     """Whether ZeRO sends gradients during the backward pass."""
     zero_saves_whole: bool | None = None
@@ -158,7 +158,7 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     fsdp: bool | None = None
     """Whether FSDP shards the run."""
     sharded_copies: int | None = None
-    """Groups of cards, each with a sharded copy of its own."""
+    """Groups of GPUs, each with its own sharded copy."""
     fsdp_version: int | None = None
     """Version of FSDP, 1 or 2."""
     fsdp_sharding: Union[str, int, None] = None
@@ -170,49 +170,49 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     fsdp_meta_init: bool | None = None
     """Whether only the first process loads the weights into host memory."""
     main_gradients: str | None = None
-    """Type in which gradients are summed, where it is not that of the weights: `fp32`, `bf16`."""
+    """Type in which gradients are summed, if it differs from that of the weights: `fp32`, `bf16`."""
     main_weights: str | None = None
-    """Type of the copy of the weights that the optimizer keeps: `fp32`, `fp16`, `remainder` (the 16 bits that bf16 lacks)."""
+    """Type of the optimizer's copy of the weights: `fp32`, `fp16`, `remainder` (the 16 bits that bf16 lacks)."""
     first_moment: str | None = None
     """Type of Adam's first moment: `fp32`, `bf16`, `fp16`, `fp8`."""
     second_moment: str | None = None
     """Type of Adam's second moment."""
     shards_states: bool | None = None
-    """Whether the states of the optimizer are divided among the cards without ZeRO: Megatron's distributed optimizer."""
+    """Whether optimizer states are divided among GPUs without ZeRO: Megatron's distributed optimizer."""
     syncs_gradients: bool | None = None
-    """Whether gradients are reduced after each micro batch."""
+    """Whether gradients are reduced after each micro-batch."""
     tensor_parallel: int | None = None
-    """Cards that share each layer."""
+    """GPUs that share each layer."""
     pipeline_parallel: int | None = None
-    """Cards that share the layers of the model, one after the other."""
+    """GPUs that share the layers of the model, one after the other."""
     context_parallel: int | None = None
-    """Cards that share each sample."""
+    """GPUs that share each sample."""
     expert_parallel: int | None = None
-    """Cards that share the experts of a layer."""
+    """GPUs that share the experts of a layer."""
     sequence_parallel: bool | None = None
-    """Whether tensor parallel cards share also what lies between the matrices of a layer."""
+    """Whether tensor parallel GPUs also share what is between the matrices of a layer."""
 
     # Samples and what is kept of them.
     sequence_length: int | None = None
-    """Tokens at which a sample is cut."""
+    """Tokens at which a sample is truncated."""
     packing: bool | None = None
     """Whether several samples fill one sequence."""
     group_by_length: bool | None = None
-    """Whether samples of like length make a batch."""
+    """Whether batches are made of samples of similar length."""
     gradient_checkpointing: bool | None = None
-    """Whether activations are computed again in the backward pass."""
+    """Whether activations are recomputed in the backward pass."""
     selective_checkpointing: Union[int, str, None] = None
-    """What is computed again where not everything is: `op`, chosen operations; a number n, every n-th layer; `no`."""
+    """What is recomputed if not everything is: `op`, chosen operations; a number n, every n-th layer; `no`."""
     recompute_method: str | None = None
-    """How layers are computed again: `uniform`, all in groups; `block`, so many of those on a card."""
+    """How layers are recomputed: `uniform`, all in groups; `block`, this many of those on a GPU."""
     recompute_layers: int | None = None
-    """Layers of such a group, or those that are computed again."""
+    """Layers in such a group, or those that are recomputed."""
     activation_offload: bool | None = None
     """Whether activations are kept on the host."""
     attention: str | None = None
-    """Kernel of the attention: `eager`, `sdpa`, `flash_attention_2`, ..."""
+    """Attention kernel: `eager`, `sdpa`, `flash_attention_2`, ..."""
     fused_cross_entropy: bool | None = None
-    """Whether the loss is computed without the whole logits."""
+    """Whether the loss is computed without materializing all logits."""
     optimizer: str | None = None
     """Optimizer, as the framework writes it: `adamw_torch`, `paged_adamw_8bit`."""
     optimizer_in_backward: bool | None = None
@@ -222,13 +222,13 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     eval_strategy: Union[str, bool, None] = None
     """When an evaluation runs: `steps`, `epoch`, `no`."""
     eval_steps: float | None = None
-    """Updates between two evaluations; below 1 a share of all updates."""
+    """Updates between two evaluations; below 1, a share of all updates."""
     eval_batch: int | None = None
-    """Samples that one card evaluates at a time."""
+    """Samples that one GPU evaluates at a time."""
     eval_accumulation: int | None = None
-    """Steps of an evaluation after which its results go to the host."""
+    """Evaluation steps after which results are moved to the host."""
     prediction_loss_only: bool | None = None
-    """Whether an evaluation keeps the loss and no logits."""
+    """Whether an evaluation keeps the loss but not the logits."""
     predict_with_generate: bool | None = None
     """Whether an evaluation generates text."""
 
@@ -236,11 +236,11 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     server_version: str | None = None
     """The release of the server: `0.8.5`."""
     server_before: str | None = None
-    """The first release of the server that refuses one of its options."""
+    """The first release of the server that rejects one of its options."""
     removed_option: str | None = None
-    """That option, as it is written."""
+    """That option, as written."""
     memory_share: float | None = None
-    """Part of the card that a server may take, above 0 and at most 1."""
+    """Fraction of the GPU that a server may use, above 0 and at most 1."""
     max_model_len: int | None = None
     """Tokens of the longest request, prompt and answer together."""
     max_num_seqs: int | None = None
@@ -248,73 +248,73 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     max_batched_tokens: int | None = None
     """Tokens of all requests in one step."""
     kv_cache_dtype: str | None = None
-    """Type of the cache of keys and values."""
+    """Type of the KV cache."""
     value_cache_dtype: str | None = None
-    """Type of the cache of values, where llama.cpp is told it apart from that of keys."""
+    """Type of the value cache, if llama.cpp is given it separately from that of keys."""
     quantization: str | None = None
-    """How the checkpoint is quantised: `awq`, `gptq`, `fp8`."""
+    """How the checkpoint is quantized: `awq`, `gptq`, `fp8`."""
     draft_model: str | None = None
-    """The model that proposes tokens to a server."""
+    """The model that drafts tokens for a server."""
     draft_method: str | None = None
-    """How tokens are proposed: `mtp` is by layers of the model itself."""
+    """How tokens are drafted: `mtp` uses layers of the model itself."""
     draft_tokens: int | None = None
-    """Tokens that are proposed in a step."""
+    """Tokens drafted per step."""
     enforce_eager: bool | None = None
-    """Whether a server does without CUDA graphs."""
+    """Whether a server runs without CUDA graphs."""
     graph_requests: int | None = None
-    """Requests of the largest CUDA graph, where a server is told it apart from those that it serves."""
+    """Requests in the largest CUDA graph, if a server is given it separately from those that it serves."""
     cache_tokens: int | None = None
-    """Tokens for which a server makes a cache at most."""
+    """Maximum number of tokens for which a server creates a cache."""
     window_tokens: float | None = None
-    """Tokens that layers with a window get in SGLang's cache for each token of the others."""
+    """Tokens that layers with a window get in SGLang's cache per token of the others."""
     state_bytes: float | None = None
-    """Bytes that SGLang keeps for states for each byte of keys and values."""
+    """Bytes that SGLang keeps for states per byte of keys and values."""
     state_slots: int | None = None
-    """States that SGLang has place for."""
+    """States that SGLang has room for."""
     attention_copies: int | None = None
     """Copies of a server's attention, or of its whole model."""
     splits_attention: bool | None = None
-    """Whether those copies are of the attention alone, so that tensor parallel cards are divided among them."""
+    """Whether those copies are only of the attention, so that tensor parallel GPUs are divided among them."""
     cpu_offload_gb: float | None = None
-    """GiB of weights that each card of a server keeps on the host."""
+    """GiB of weights that each GPU of a server keeps on the host."""
     cache_memory: int | None = None
-    """Bytes of each card that a server gives to the cache, whatever its share leaves."""
+    """Bytes on each GPU that a server gives to the cache, whatever its share leaves."""
     cache_blocks: int | None = None
     """Blocks of the cache, whatever the share leaves."""
     first_engine: bool | None = None
-    """Whether vLLM is told to run its first engine (`VLLM_USE_V1=0`) or its second."""
+    """Whether vLLM is set to run its first engine (`VLLM_USE_V1=0`) or its second."""
     data_parallel: int | None = None
-    """Copies of what is no expert, among which a server divides requests; the experts are divided among all of their cards."""
+    """Copies of the non-expert layers, among which a server divides requests; the experts are divided among all of their GPUs."""
     decode_context_parallel: int | None = None
-    """Tensor parallel cards that divide the tokens of the cache among them."""
+    """Tensor parallel GPUs that divide the tokens of the cache among them."""
     chunked_prefill: bool | None = None
     """Whether a server reads long prompts in several steps."""
     offline: bool | None = None
-    """Whether a model answers in the process that loads it (`LLM` of vLLM), and not as a server."""
+    """Whether a model runs in the process that loads it (`LLM` of vLLM), rather than as a server."""
     cache_connector: str | None = None
     """What a server passes its cache on to."""
     prefix_caching: bool | None = None
-    """Whether a server keeps what prompts begin with for the next ones."""
+    """Whether a server keeps prompt prefixes for later prompts."""
     served_adapters: bool | None = None
-    """Whether a server takes LoRA adapters."""
+    """Whether a server accepts LoRA adapters."""
     adapter_slots: int | None = None
     """Adapters that a server computes with at a time."""
     adapter_rank: int | None = None
     """The largest rank of an adapter that is served."""
     text_only: bool | None = None
-    """Whether a server leaves out what reads pictures and sounds."""
+    """Whether a server leaves out what reads images and audio."""
     skips_pictures: bool | None = None
-    """Whether the start of a server is measured without pictures."""
+    """Whether a server's startup is measured without images."""
     media_per_prompt: str | None = None
-    """How many pictures and videos a request may have: `image=4,video=0`."""
+    """How many images and videos a request may have: `image=4,video=0`."""
     images_per_prompt: int | None = None
-    """How many pictures a request may have."""
+    """How many images a request may have."""
     videos_per_prompt: int | None = None
     """How many videos a request may have."""
     picture_pixels: int | None = None
-    """Pixels to which a server scales larger pictures."""
+    """Pixels to which a server scales down larger images."""
     gpu_layers: int | None = None
-    """Layers that llama.cpp puts on the card."""
+    """Layers that llama.cpp puts on the GPU."""
     host_experts: Union[int, bool, None] = None
     """Layers whose experts llama.cpp keeps on the host, the first ones; true is all of them."""
     whole_windows: bool | None = None
@@ -327,59 +327,59 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     loaded_models: int | None = None
     """Models that a program keeps loaded at a time."""
     swap_space: float | None = None
-    """GiB of host memory that each card of a server gets for its cache."""
+    """GiB of host memory that each GPU of a server gets for its cache."""
     beams: int | None = None
-    """Beams of a search."""
+    """Beams in beam search."""
 
     # Generation inside training.
     generations: int | None = None
-    """Answers for each prompt."""
+    """Completions per prompt."""
     prompt_length: int | None = None
-    """Tokens at which a prompt is cut."""
+    """Tokens at which a prompt is truncated."""
     completion_length: int | None = None
-    """Tokens at which an answer is cut."""
+    """Tokens at which a completion is truncated."""
     rollout_engine: str | None = None
-    """Where the engine is that gives the answers: `colocate` on the cards that train, `server` elsewhere."""
+    """Where the generation engine is: `colocate` on the training GPUs, `server` elsewhere."""
     rollout_sleeps: bool | None = None
-    """Whether it gives its memory back while weights are updated."""
+    """Whether it releases its memory while weights are updated."""
     rollout_tensor: int | None = None
-    """Cards that share each of its layers."""
+    """GPUs that share each of its layers."""
     kl_weight: float | None = None
-    """Weight of the distance to the reference model; without it there is none."""
+    """Weight of the KL divergence from the reference model; without it there is none."""
     critic_model: str | None = None
-    """The model from which PPO makes its critic, by its name or path."""
+    """The model from which PPO creates its critic, by its name or path."""
     reward_model: str | None = None
     """The model that scores answers, by its name or path."""
     colocated_models: bool | None = None
-    """Whether all models of PPO share the cards, where a program gives each cards of its own."""
+    """Whether all PPO models share the GPUs, in a program that otherwise gives each its own."""
     logprob_batch: int | None = None
-    """Samples whose log-probabilities one card computes at a time."""
+    """Samples whose log-probabilities one GPU computes at a time."""
     logprob_tokens: int | None = None
-    """Tokens of those samples together, where a framework counts these."""
+    """Total tokens of those samples, if a framework counts these."""
     dynamic_batch: bool | None = None
-    """Whether micro batches are filled up to a number of tokens, so that a number of samples has no effect."""
+    """Whether micro-batches are filled up to a number of tokens, so that a number of samples has no effect."""
 
-    # Pictures and videos.
+    # Images and videos.
     picture_width: int | None = None
-    """Width of what is made or trained on, in pixels."""
+    """Width of what is generated or trained on, in pixels."""
     picture_height: int | None = None
     """Height of it, in pixels."""
     picture_side: int | None = None
-    """Pixels along the edge to which pictures are scaled."""
+    """Pixels along the edge to which images are scaled."""
     video_frames: int | None = None
     """Frames of a video."""
     picture_batch: int | None = None
-    """Pictures that are made at a time."""
+    """Images that are generated at a time."""
     caches_latents: bool | None = None
-    """Whether pictures are turned into latents once before training."""
+    """Whether images are encoded to latents once before training."""
     caches_text: bool | None = None
-    """Whether texts are read once before training."""
+    """Whether texts are encoded once before training."""
     swapped_blocks: int | None = None
-    """Blocks of what takes the noise away that wait on the host."""
+    """Blocks of the denoiser that wait on the host."""
     vae_tile: int | None = None
     """Pixels along the edge of a tile that the VAE decodes at a time."""
 
-    # Preparation of data and builds.
+    # Data preparation and builds.
     prefetch_factor: int | None = None
     """Batches that each loader worker keeps ready."""
     map_workers: int | None = None
@@ -390,30 +390,30 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Compilers that run at a time."""
 
     prompt_logits: bool | None = None
-    """Whether a prompt gets logits for each of its tokens: transformers before 4.45 makes them."""
+    """Whether a prompt gets logits for each of its tokens, as in transformers before 4.45."""
 
-    # What is asked for.
+    # The requested figure.
     counter: str | None = None
-    """Which figure: `max_allocated` or `max_reserved` of torch, `nvidia-smi`, `unknown` where it may be any of them."""
+    """Which figure: `max_allocated` or `max_reserved` of torch, `nvidia-smi`, `unknown` if it may be any of them."""
 
     # Environment.
     alloc_conf: str | None = None
     """Options of PyTorch's CUDA allocator."""
     visible_devices: Union[str, int, None] = None
-    """Cards that the run may use, with commas."""
+    """GPUs that the run may use, with commas."""
     card: str | None = None
-    """The card that a job asks for, as its file names it: `a100`, `NVIDIA-H100-80GB-HBM3`."""
+    """The GPU that a job requests, as its file names it: `a100`, `NVIDIA-H100-80GB-HBM3`."""
     cards: int | None = None
-    """Cards that a job or a container is given, on all machines."""
+    """GPUs allocated to a job or a container, on all machines."""
     host_limit: int | None = None
-    """Bytes of host memory that it is given."""
+    """Bytes of host memory allocated to it."""
 
     def known(self) -> dict[str, Scalar]:
         """Return the settings that are known, by name."""
         return {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
 
     def with_values(self, values: Mapping[str, Scalar]) -> RunSettings:
-        """Return the settings with other values; one that does not fit its setting is unknown, a name that is none is left out."""
+        """Return the settings with other values; a value that does not fit its setting is unknown, an unknown name is left out."""
         return replace(self, **{name: fitting(name, value) for name, value in values.items() if name in self.__struct_fields__})
 
 
@@ -423,7 +423,7 @@ def is_number(name: str) -> bool:
 
 
 def fitting(name: str, value: Scalar) -> Scalar:
-    """Return a value as the setting of this name keeps it; None where it does not fit."""
+    """Return a value as the setting of this name stores it; None if it does not fit."""
     kinds = _kinds()[name]
     if isinstance(value, float) and int in kinds and float not in kinds:
         return int(value) if value.is_integer() else None
@@ -431,19 +431,19 @@ def fitting(name: str, value: Scalar) -> Scalar:
 
 
 def positive(number: float | None) -> int | None:
-    """Return a number as a size: whole, above 0 and at most a billion; None where it is anything else."""
+    """Return a number as a size: whole, above 0 and at most a billion; None for anything else."""
     return int(number) if number is not None and 0 < number <= _LARGEST and number == int(number) else None
 
 
 @cache
 def _kinds() -> dict[str, frozenset[type]]:
-    """By setting the types of its values; an int is a float too."""
+    """Return the value types of each setting; an int is a float too."""
     kinds = {name: frozenset(get_args(hint)) - {type(None)} for name, hint in get_type_hints(RunSettings).items()}
     return {name: kind | {int} if float in kind else kind for name, kind in kinds.items()}
 
 
 class RunConfig(Struct, frozen=True, kw_only=True):
-    """The settings of one run, with their places and what is wrong with them."""
+    """The settings of one run, with their locations and any errors in them."""
 
     framework: str | None = None
     """The framework whose file a person edits."""
@@ -453,21 +453,21 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     written: tuple[WrittenSetting, ...] = ()
     settings: RunSettings = RunSettings()
     places: Mapping[str, WrittenSetting] = field(default_factory=dict)
-    """Where each of them stands; one that was worked out from others has no place."""
+    """Where each of them is; one that was derived from others has no location."""
     stated: tuple[str, ...] = ()
-    """Those that only the text around the log says: somebody's word, and not seen in a run."""
+    """Those given only by the text around the log: someone's statement, not observed in a run."""
     tried: Mapping[str, Scalar] = field(default_factory=dict)
     """What that text says was tried and did not help, by the name that all frameworks share."""
     issues: tuple[ConfigIssue, ...] = ()
     """The worst first."""
 
     def known_settings(self) -> dict[str, Scalar]:
-        """Return the settings that are known, by name: those with a place first, in the order of the files."""
+        """Return the settings that are known, by name: those with a location first, in the order of the files."""
         known = self.settings.known()
         return {**{name: known[name] for name in self.places if name in known}, **known}
 
     def facts(self) -> dict[str, Scalar]:
-        """Return the settings as rules ask for them, `training.micro_batch`. What is missing is unknown."""
+        """Return the settings as rules query them, `training.micro_batch`. What is missing is unknown."""
         named = {f"training.{name}": value for name, value in self.known_settings().items()}
         return named if self.framework is None else {**named, "training.framework": self.framework}
 
@@ -478,13 +478,13 @@ class ProposedSetting(Struct, frozen=True, kw_only=True):
     framework: str
     key: str
     to: str
-    """Empty for an option without a value, and where only the direction is known."""
+    """Empty for an option without a value, and if only the direction is known."""
     direction: Literal["lower", "higher"] | None = None
-    """Where to go from the value in force, where nobody knows it and no figure leads to another one."""
+    """Which way to go from the value in force, if it is unknown and no figure leads to another one."""
     file: str | None = None
     line: int | None = None
     before: str | None = None
-    """The value in force, as it is written; None where it is unknown."""
+    """The value in force, as written; None if unknown."""
     note: Text | None = None
     """What the change keeps or when it applies."""
     example: bool = False
@@ -492,4 +492,4 @@ class ProposedSetting(Struct, frozen=True, kw_only=True):
     sets: str | None = None
     """The setting behind the key, by the name that all frameworks share."""
     dated: bool = False
-    """Whether only some versions know it, and which one runs is not known."""
+    """Whether only some versions know it, and it is unknown which one is running."""

@@ -1,4 +1,4 @@
-"""What the memory model asks about a run: model, format, optimizer, adapters, layout, batch."""
+"""The memory model's inputs for a run: model, format, optimizer, adapters, layout, batch."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Task = Literal["train", "infer", "serve"]
 
 
 Counter = Literal["max_allocated", "max_reserved", "nvidia-smi", "unknown"]
-"""Which figure is predicted: torch's peak of live tensors, torch's peak of reserved memory, or what the driver says."""
+"""Which figure is predicted: torch's peak of live tensors, torch's peak of reserved memory, or what the driver reports."""
 
 
 Checkpointing = Literal["none", "selective", "full"]
 
 
 Engine = Literal["none", "dp", "ddp", "deepspeed", "fsdp1", "fsdp2", "device_map"]
-"""`dp` is torch.nn.DataParallel: one process, which copies the model to all cards in every step."""
+"""`dp` is torch.nn.DataParallel: one process, which copies the model to all GPUs in every step."""
 
 
 class WeightFormat(Struct, frozen=True, kw_only=True):
@@ -28,27 +28,27 @@ class WeightFormat(Struct, frozen=True, kw_only=True):
 
     name: str
     bytes_per_param: float
-    """Of what is packed, scales included."""
+    """For packed weights, including scales."""
     packed: bool = False
     """Whether only the matrices inside layers have it and the rest stays 16-bit."""
     kept_wide: int | None = None
-    """How many parameters of the layers stay in 16 bit, where the checkpoint says it; None is all that are no matrices."""
+    """How many layer parameters stay in 16 bit, if the checkpoint gives it; None is all those outside matrices."""
     embedding_bytes: float = 2.0
-    """Of a parameter of the embedding, where the checkpoint says it."""
+    """Per embedding parameter, if the checkpoint gives it."""
     head_bytes: float | None = None
-    """Of a parameter of the output projection, where the checkpoint says it; None is 16 bit."""
+    """Per parameter of the output projection, if the checkpoint gives it; None is 16 bit."""
     attention_bytes: float | None = None
-    """Of a parameter of the matrices that mix tokens, where the checkpoint says it."""
+    """Per parameter of the matrices that mix tokens, if the checkpoint gives it."""
     packs_tower: bool = False
     """Whether the matrices of a vision tower are packed too."""
     unties: bool = False
-    """Whether tied models get an output projection of their own."""
+    """Whether tied models get a separate output projection."""
     unpacks: bool = False
     """Whether a matrix is unpacked to 16 bit when it is used."""
     rebuilds: bool = False
-    """Whether a matrix is written out in 16 bit where many tokens go through it, while kernels for a few read it packed."""
+    """Whether a matrix is materialized in 16 bit when many tokens go through it, while kernels for a few read it packed."""
     keeps_unpacked: bool = False
-    """Whether the unpacked matrix is kept for the backward pass, as it is an operand of a plain product."""
+    """Whether the unpacked matrix is kept for the backward pass, since it is an operand of a plain product."""
     source: str = ""
 
 
@@ -59,15 +59,15 @@ class Optimizer(Struct, frozen=True, kw_only=True):
     states: float = 2.0
     """Copies of the parameters, in their own type."""
     bytes_per_param: float | None = None
-    """Bytes for each parameter whatever their type; None where `states` says it."""
+    """Bytes per parameter whatever their type; None if `states` gives it."""
     copy_bytes: float = 4.0
-    """Of a weight's copy, which DeepSpeed and Megatron keep: K = 12 = 4 + 8 of the ZeRO paper (arXiv 1910.02054)."""
+    """Per weight in the copy that DeepSpeed and Megatron keep: K = 12 = 4 + 8 of the ZeRO paper (arXiv 1910.02054)."""
     foreach_temporary: bool = False
     """Whether a step needs another copy of the parameters."""
     paged: bool = False
-    """Whether the states may move to host memory."""
+    """Whether the states may be moved to host memory."""
     in_backward: bool = False
-    """Whether gradients are used up as they come."""
+    """Whether gradients are consumed as they are produced."""
     source: str = ""
 
 
@@ -76,109 +76,109 @@ _PEFT_RANK = 8
 
 
 class FrameworkTraits(Struct, frozen=True, kw_only=True):
-    """What a framework does that no setting says."""
+    """Framework behavior that no setting controls."""
 
     name: str
     title: str = ""
-    """As people write it; empty where nobody knows the framework."""
+    """As people write it; empty if the framework is unknown."""
     version: str = ""
-    """The version whose defaults these are; empty where they are not known by version."""
+    """The version these defaults belong to; empty if they are not known by version."""
     logits: float
-    """Bytes that one logit takes at the peak around the loss, all copies."""
+    """Bytes per logit at the peak around the loss, all copies."""
     logits_low: float
     logits_high: float
     converts: float = 0.0
-    """Bytes of them that accelerate's fp32 copy takes; DeepSpeed runs without it."""
+    """The part of that used by accelerate's fp32 copy; DeepSpeed runs without it."""
     upcasts: bool = False
     """Whether its scripts prepare packed models with peft's prepare_model_for_kbit_training: what is not packed becomes fp32, and so
     does everything between the layers."""
     freezes_tower: bool = False
-    """Whether a vision tower is frozen where the config does not say."""
+    """Whether a vision tower is frozen by default."""
     full_weights: str = "fp32"
-    """The format of the weights in full training, where the config does not say."""
+    """The default format of the weights in full training."""
     frozen_weights: str = "bf16"
-    """The format of the weights below adapters, where the config does not say and they are not packed."""
+    """The default format of the base weights with adapters, if they are not packed."""
     wide_ends: bool = False
-    """Whether embedding and output projection are trained in fp32 beside layers in 16 bit."""
+    """Whether embedding and output projection are trained in fp32 alongside layers in 16 bit."""
     wide_experts: bool = False
-    """Whether routed experts stay wide where bitsandbytes packs a model: it packs linear layers, and they are one parameter."""
+    """Whether routed experts stay wide when bitsandbytes packs a model: it packs linear layers, and they are one parameter."""
     wide_gradients: bool = False
-    """Whether gradients are fp32 over 16-bit weights, of which the optimizer has an fp32 copy, as Megatron does."""
+    """Whether gradients are fp32 over 16-bit weights, of which the optimizer has an fp32 copy, as in Megatron."""
     unties: bool = False
-    """Whether tied models get an output projection of their own."""
+    """Whether tied models get a separate output projection."""
     packs_head: bool = False
-    """Whether a packed format holds the output projection too."""
+    """Whether a packed format includes the output projection too."""
     adapter_bytes: int = 4
     """Bytes of one adapter weight."""
     lora_rank: int | None = None
-    """Rank of adapters where the config does not say; None: peft decides."""
+    """Default rank of adapters; None: peft decides."""
     lora_targets: str = "all"
-    """Modules that get adapters where the config does not say, as people write them."""
+    """Default modules that get adapters, as people write them."""
     adapter_input: float = 3.0
-    """Bytes that an adapter saves for each element of its input."""
+    """Bytes that an adapter saves per element of its input."""
     autocast: bool = True
     """Whether passes run under torch.autocast, which widens norms to fp32 and casts the input of each matrix."""
     keeps_unpacked_input: bool = False
     """Whether frozen packed matrices keep their input (bitsandbytes before 0.43)."""
     flat_gradients: bool = False
-    """Whether FSDP makes gradients for frozen parameters too, as they share flat tensors with trained ones."""
+    """Whether FSDP creates gradients for frozen parameters too, since they share flat tensors with trained ones."""
     fused_qkv: bool = False
     """Whether q, k and v come from one matrix in every model."""
     repeats_kv: bool = False
-    """Whether keys and values are written out for every query head."""
+    """Whether keys and values are materialized for every query head."""
     compiled: float = 1.0
-    """What torch.compile leaves of the activations, where the framework uses it."""
+    """The fraction of the activations left by torch.compile, if the framework uses it."""
     offloads_checkpoints: bool = False
     """Whether the inputs of checkpointed layers wait in host memory."""
     accumulates: bool = False
-    """Whether its example configs accumulate gradients, where the config does not say."""
+    """Whether its example configs accumulate gradients by default."""
     shards: bool = False
-    """Whether it shards over all cards with FSDP where nothing says otherwise."""
+    """Whether it shards across all GPUs with FSDP by default."""
     longest_first: bool = False
     """Whether batches have one length, or the longest comes first, so that blocks are reused."""
     batch: int = 1
-    """Samples on one card where the config does not say: the framework's default."""
+    """Default samples per GPU."""
     length: int | None = None
-    """Tokens of a sample where the config does not say: cutoff_len of llamafactory/hparams/data_args.py, sequence_len of
-    axolotl/utils/schemas/config.py. None: the data or the model decide."""
+    """Default tokens per sample: cutoff_len of llamafactory/hparams/data_args.py, sequence_len of axolotl/utils/schemas/config.py. None:
+    the data or the model decide."""
     checkpointing: bool = False
-    """Whether activations are checkpointed where the config does not say."""
+    """Whether activations are checkpointed by default."""
     selective: bool = False
-    """Whether that leaves out what is costly to compute again."""
+    """Whether that excludes what is costly to recompute."""
     fused_loss: bool = False
-    """Whether the loss is computed without the whole logits where the config does not say."""
+    """Whether the loss is computed without materializing all logits by default."""
     checkpoints_always: bool = False
     """Whether the framework's own code checkpoints them whatever the config says."""
     finetuning: str = "full"
-    """What is trained where the config does not say: finetuning_type of llamafactory/hparams/finetuning_args.py, tuner_type of
+    """What is trained by default: finetuning_type of llamafactory/hparams/finetuning_args.py, tuner_type of
     swift/arguments/base_args/base_args.py, full_finetuning of unsloth/models/loader.py."""
     optimizer: str = "adamw"
     source: str = ""
 
     @property
     def rank(self) -> int:
-        """Return the rank of adapters where the config does not say."""
+        """Return the default rank of adapters."""
         return self.lora_rank or _PEFT_RANK
 
 
 class Adapters(Struct, frozen=True, kw_only=True, cache_hash=True):
-    """What is trained beside the frozen weights."""
+    """What is trained alongside the frozen weights."""
 
     rank: int
     targets: frozenset[str]
-    """Of `q k v o gate up down head`."""
+    """From `q k v o gate up down head`."""
     full: frozenset[str] = frozenset()
     """Whole modules that are trained as copies: `embed`, `head`."""
     count: int | None = None
-    """The number of trained parameters, where it is known."""
+    """The number of trained parameters, if known."""
     blocks: int = 0
     """Whole layers that are trained (freeze tuning, LLaMA-Pro)."""
     scales_outputs: bool = False
-    """Whether every matrix's output is scaled by something trained (Adapter v2, IA3), so that it is kept."""
+    """Whether every matrix's output is multiplied by something trained (Adapter v2, IA3), so that it is kept."""
 
 
 class Layout(Struct, frozen=True, kw_only=True):
-    """How a run is spread over cards."""
+    """How a run is distributed across GPUs."""
 
     engine: Engine = "none"
     cards: int = 1
@@ -187,7 +187,7 @@ class Layout(Struct, frozen=True, kw_only=True):
     tensor: int = 1
     pipeline: int = 1
     replicas: int = 1
-    """Among how many copies of the attention the tensor parallel cards are divided (data parallel attention of SGLang)."""
+    """The number of attention copies among which the tensor parallel GPUs are divided (data parallel attention of SGLang)."""
     context: int = 1
     expert: int = 1
     bucket: int | None = None
@@ -195,68 +195,68 @@ class Layout(Struct, frozen=True, kw_only=True):
     overlaps: bool | None = None
     """Whether DeepSpeed overlaps communication, with a second bucket; None is unknown."""
     live: int | None = None
-    """Parameters that ZeRO-3 keeps gathered at most; None is DeepSpeed's default."""
+    """Maximum number of parameters that ZeRO-3 keeps gathered; None is DeepSpeed's default."""
     wide_gradients: bool = False
-    """Whether gradients are of a type of their own, by default fp32 (accumulate_allreduce_grads_in_fp32 of Megatron), and the optimizer
-    has a copy of the weights."""
+    """Whether gradients have their own type, by default fp32 (accumulate_allreduce_grads_in_fp32 of Megatron), and the optimizer has a copy
+    of the weights."""
     gradient_bytes: int = 4
-    """Of one gradient, where they are of a type of their own."""
+    """Per gradient, if gradients have their own type."""
     copies: int = 1
-    """Groups of cards that FSDP shards among, each with a copy of the whole (HSDP)."""
+    """Groups of GPUs within which FSDP shards, each with a copy of the whole (HSDP)."""
     sequence_parallel: bool = True
-    """Whether tensor parallel cards divide also what lies between the matrices: hidden states and norms."""
+    """Whether tensor parallel GPUs also divide what is between the matrices: hidden states and norms."""
     syncs: bool = False
-    """Whether FSDP exchanges gradients after every micro batch."""
+    """Whether FSDP exchanges gradients after every micro-batch."""
     meta_init: bool | None = None
     """Whether FSDP builds the model without memory and only one process reads it; None is unknown."""
 
     @property
     def stages(self) -> int:
-        """Among how many cards, or groups of them, the layers are divided: a pipeline's, or those that `device_map` fills in turn."""
+        """The number of GPUs, or groups, that the layers are divided among: those of a pipeline, or those `device_map` fills in turn."""
         return self.cards if self.engine == "device_map" else self.pipeline
 
     @property
     def data(self) -> int:
-        """Over how many cards states can be sharded: context ranks are part of that group (torchtitan, DeepSpeed Ulysses)."""
+        """The number of GPUs that states can be sharded across: context ranks are part of that group (torchtitan, DeepSpeed Ulysses)."""
         return max(1, self.cards // (self.tensor * self.pipeline))
 
     def sharded(self, stage: int) -> int:
-        """Over how many cards something is spread that stage `stage` and higher shard."""
+        """The number of GPUs across which anything sharded from stage `stage` up is distributed."""
         shards = self.wide_gradients or self.engine in ("deepspeed", "fsdp1", "fsdp2")
         return max(1, self.data // self.copies) if shards and self.stage >= stage else 1
 
 
 class Placement(Struct, frozen=True, kw_only=True):
-    """What of a run one card has, where not all cards have the same."""
+    """The part of a run that is on one GPU, if not all GPUs have the same."""
 
     first: int = 0
     last: int = 0
-    """The cards that have no more than this, or the stages of a pipeline: from `first` to `last`, counted from 0."""
+    """The GPUs that have no more than this, or the stages of a pipeline: from `first` to `last`, counted from 0."""
     layers: float
-    """Not whole where nobody says how a number is divided that does not divide evenly."""
+    """Fractional if it is unknown how an uneven number is divided."""
     embeds: bool = True
     """Whether the embedding is here, and the vision tower."""
     scores: bool = True
     """Whether the output projection is here, and with it the logits and the loss."""
     in_flight: int = 1
-    """Micro batches whose activations are kept at once."""
+    """Micro-batches whose activations are kept at once."""
     outputs: int = 1
-    """Cards whose outputs come together here."""
+    """GPUs whose outputs are gathered here."""
     steps: bool = True
     """Whether the optimizer is here."""
 
 
 class GgmlRun(Struct, frozen=True, kw_only=True):
-    """How llama.cpp, or a program that is built on it, puts a model on a card."""
+    """How llama.cpp, or a program built on it, puts a model on a GPU."""
 
     layers: int | None = None
-    """Layers on the card, the output projection counts as one more (`-ngl`); None is all of them."""
+    """Layers on the GPU, counting the output projection as one more (`-ngl`); None is all of them."""
     host_experts: float = 0.0
     """Layers whose experts stay on the host (`--n-cpu-moe`)."""
     layers_key: str = "-ngl"
-    """What its users write for the number of layers."""
+    """The option its users write for the number of layers."""
     fits_itself: bool = False
-    """Whether the program finds by itself how many layers the card takes."""
+    """Whether the program itself determines how many layers fit on the GPU."""
     whole_windows: bool = False
     """Whether layers with a window keep all tokens (`--swa-full`)."""
     chunk: int = 512
@@ -264,46 +264,46 @@ class GgmlRun(Struct, frozen=True, kw_only=True):
 
 
 class RolloutEngine(Struct, frozen=True, kw_only=True):
-    """The engine that answers prompts on the cards that train."""
+    """The engine that generates completions on the training GPUs."""
 
     share: float
-    """Part of a card that it takes."""
+    """Fraction of a GPU that it uses."""
     sleeps: bool
-    """Whether it gives that back while weights are updated."""
+    """Whether it releases that while weights are updated."""
     tensor: int = 1
-    """Cards that share each of its layers."""
+    """GPUs that share each of its layers."""
     bytes: int = 0
-    """What that is of the card in question; 0 where none is named."""
+    """The corresponding bytes on the GPU in question; 0 if none is specified."""
 
 
 class ScoringModel(Struct, frozen=True, kw_only=True):
-    """A model beside the trained one that gives each answer, or each of its tokens, a figure: a critic or a reward model."""
+    """A model alongside the trained one that scores each completion, or each of its tokens: a critic or a reward model."""
 
     shape: Shape
     weights: WeightFormat
     takes_turns: bool = False
-    """Whether it is on the host while the trained model works, and the other way round."""
+    """Whether it is on the host while the trained model is working, and vice versa."""
     one_pass: bool = False
     """Whether both are trained in one pass, so that the activations of both exist at once."""
 
 
 class TracedMemory(Struct, frozen=True, kw_only=True):
-    """What a trace of the model's own code found, for one card and nothing sharded. Sizes are bytes."""
+    """What a trace of the model's own code found, for one GPU with nothing sharded. Sizes are bytes."""
 
     forward: int
-    """The most beside weights and gradients in both passes, or while a prompt is read, its cache included."""
+    """The maximum in addition to weights and gradients in both passes, or while a prompt is read, including its cache."""
     backward: int
-    """The most beside weights and gradients while the last gradients are made."""
+    """The maximum in addition to weights and gradients while the last gradients are computed."""
     params: int
     trained: int
     layers: tuple[int, int] | None = None
-    """The depths that were traced; None where the whole model was."""
+    """The depths that were traced; None if the whole model was."""
     depth: int | None = None
-    """The depth that they were carried on to."""
+    """The depth that they were extrapolated to."""
 
 
 class Setup(Struct, frozen=True, kw_only=True):
-    """Everything that the arithmetic asks about one run. Sizes are numbers of elements, samples or tokens."""
+    """All inputs of the arithmetic for one run. Sizes are numbers of elements, samples or tokens."""
 
     shape: Shape
     task: Task
@@ -311,30 +311,30 @@ class Setup(Struct, frozen=True, kw_only=True):
     weights: WeightFormat
     optimizer: Optimizer
     given_weights: str | None = None
-    """The type that the config gives the weights; None where the framework and what spreads the run decide."""
+    """The type that the config gives the weights; None if the framework and the distribution strategy decide."""
     adapters: Adapters | None = None
     """None is full training."""
     layout: Layout = Layout()
     batch: int = 1
-    """Samples on one card in one forward."""
+    """Samples on one GPU in one forward pass."""
     length: int = 2048
-    """Tokens of a sample, image tokens included."""
+    """Tokens per sample, including image tokens."""
     written: int | None = None
-    """Tokens of a sample that get scores of words, where it has other positions too; None is all of them."""
+    """Tokens per sample that get logits, if it has other positions too; None is all of them."""
     sequences: int = 1
-    """Sequences that a sample brings: two where answers are compared."""
+    """Sequences per sample: two if completions are compared."""
     reference: bool = False
-    """Whether a model that is not trained lies beside the trained one."""
+    """Whether an untrained reference model is loaded alongside the trained one."""
     critic: ScoringModel | None = None
-    """What PPO trains beside the model; None where the model has only one more output, or the critic has cards of its own."""
+    """The model that PPO trains alongside; None if the model just has one more output, or the critic has its own GPUs."""
     reward: ScoringModel | None = None
-    """What judges answers on the same cards, untrained."""
+    """The untrained model that judges completions on the same GPUs."""
     accumulation: int = 1
     checkpointing: Checkpointing = "full"
     checkpointed_every: float = 1
-    """Of so many layers one is checkpointed, the others keep all; 1.6 is five of eight."""
+    """One in this many layers is checkpointed, the others keep all; 1.6 is five of eight."""
     checkpointed_together: int = 1
-    """Layers of which the input of the first alone is kept, so that all of them are computed again at once."""
+    """Layers in a group of which only the first one's input is kept, so that all of them are recomputed at once."""
     eager_attention: bool = False
     fused_loss: bool = False
     offload_params: bool = False
@@ -349,22 +349,22 @@ class Setup(Struct, frozen=True, kw_only=True):
     """Bytes of one value in the KV cache."""
     eval_batch: int | None = None
     eval_samples: int | None = None
-    """Samples whose logits are kept on the card until the evaluation ends; None is none."""
+    """Samples whose logits are kept on the GPU until the evaluation ends; None is none."""
     saves_whole: bool | None = None
-    """Whether a checkpoint of a sharded model is written as one (stage3_gather_16bit_weights_on_model_save, FULL_STATE_DICT); None is
+    """Whether a checkpoint of a sharded model is written in full (stage3_gather_16bit_weights_on_model_save, FULL_STATE_DICT); None is
     unknown."""
     merges: bool = False
-    """Whether adapters are joined with their base at the end."""
+    """Whether adapters are merged into their base model at the end."""
     prompt_logits: bool | None = None
-    """Whether a prompt gets logits for each of its tokens and not for the last one alone, in 16 bit and in fp32, as in transformers before
+    """Whether a prompt gets logits for each of its tokens rather than just the last one, in 16 bit and in fp32, as in transformers before
     4.45; None is unknown."""
     traced: TracedMemory | None = None
-    """Counted in the model's own code; None where the formulas count."""
+    """Counted in the model's own code; None if the formulas are used."""
     ggml: GgmlRun | None = None
-    """None where the program is none of llama.cpp's kind."""
+    """None if the program is not of llama.cpp's kind."""
     pictures: PictureRun | None = None
-    """How pictures or films are made or trained on; None for what reads and writes text."""
+    """How images or videos are generated or trained on; None for models that read and write text."""
     rollout: RolloutEngine | None = None
-    """None where no engine shares the cards."""
+    """None if no engine shares the GPUs."""
     placement: Placement | None = None
-    """What of the model the card in question has; None is as much as any card can have."""
+    """The part of the model on the GPU in question; None is as much as any GPU can have."""

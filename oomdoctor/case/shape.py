@@ -8,10 +8,10 @@ from oomdoctor.case.pictures import PictureModel
 
 
 class Latent(Struct, frozen=True, kw_only=True):
-    """Multi-head latent attention (DeepSeek V2, V3): keys and values go through a narrow middle."""
+    """Multi-head latent attention (DeepSeek V2, V3): keys and values go through a narrow latent."""
 
     q_rank: int | None
-    """None where queries are projected directly."""
+    """None if queries are projected directly."""
     kv_rank: int
     nope: int
     rope: int
@@ -30,7 +30,7 @@ class Experts(Struct, frozen=True, kw_only=True):
     """Experts that every token uses, in units of `intermediate`."""
     shared_gate: bool = False
     dense_layers: int = 0
-    """The first layers that have an ordinary MLP."""
+    """The number of leading layers that have an ordinary MLP."""
     correction_bias: bool = False
     """Whether the router has a bias for each expert (DeepSeek V3, GLM-4.5)."""
 
@@ -42,40 +42,40 @@ class Vision(Struct, frozen=True, kw_only=True):
     hidden: int = 0
     layers: int = 0
     hidden_layers: int = 0
-    """The layers where a config calls them num_hidden_layers; 0 where it has another word."""
+    """The number of layers if a config calls it num_hidden_layers; 0 if it uses another name."""
     heads: int = 0
     intermediate: int = 0
     gated: bool = False
     patches: int = 0
-    """Patches of one image at its largest; 0 where that depends on the image."""
+    """Patches of one image at its largest; 0 if that depends on the image."""
     modules: frozenset[str] = frozenset()
-    """Names of its matrices, as adapters' targets are written; empty is unknown."""
+    """Names of its matrices, as written in adapter targets; empty is unknown."""
     tokens: int = 0
-    """Tokens that one image takes in the text; 0 where that depends on the image."""
+    """Text tokens per image; 0 if that depends on the image."""
     family: str = ""
-    """What rules/tables/served_items.csv calls models that read pictures in this way."""
+    """The name in rules/tables/served_items.csv for models that read images in this way."""
 
 
 class Part(Struct, frozen=True):
-    """A matrix of a layer, or what of a layer is none, by the name that checkpoints have."""
+    """A matrix of a layer, or the non-matrix part of a layer, by its name in checkpoints."""
 
     name: str
-    """Below the layer: `self_attn.q_proj`."""
+    """Relative to the layer: `self_attn.q_proj`."""
     size: int
     is_matrix: bool = True
-    """Whether a quantiser packs it: norms, biases and routers stay as they are."""
+    """Whether a quantizer packs it: norms, biases and routers stay as they are."""
     routed: bool = False
     """Whether it is the routed experts."""
 
 
 class CompressedKeys(Struct, frozen=True, kw_only=True):
-    """Keys of which several tokens share one (DeepSeek V4)."""
+    """Keys that are shared by several tokens (DeepSeek V4)."""
 
     ratio: int
-    """Tokens that share a key; 0 where a layer has its window alone."""
+    """Tokens that share a key; 0 if a layer has only its window."""
     head: int
     rope: int
-    """Of it, what is rotated."""
+    """The part of it that is rotated."""
     index: int
     """Width of the keys of an indexer; 0 without one."""
     window: int
@@ -86,13 +86,13 @@ class ModelLayer(Struct, frozen=True, kw_only=True, cache_hash=True):
 
     parts: tuple[Part, ...]
     cache: int = 0
-    """Values that it keeps of a token: keys and values; 0 where it keeps none, or those of an earlier layer."""
+    """Values that it keeps per token: keys and values; 0 if it keeps none, or those of an earlier layer."""
     indexed: int = 0
-    """Bytes that it keeps of a token beside them, whatever the type of the cache: the keys of an indexer."""
+    """Additional bytes that it keeps per token, whatever the type of the cache: the keys of an indexer."""
     window: int | None = None
-    """Tokens that it keeps at most; None is all of them."""
+    """Maximum number of tokens that it keeps; None is all of them."""
     state: int = 0
-    """Bytes that it keeps of a sequence of any length: linear attention, state space models."""
+    """Bytes that it keeps per sequence, whatever its length: linear attention, state space models."""
     compression: CompressedKeys | None = None
 
 
@@ -100,24 +100,24 @@ class PackedGroup(Struct, frozen=True):
     """Matrices of one format in a checkpoint."""
 
     bytes_per_param: float
-    """Scales included."""
+    """Including scales."""
     targets: tuple[str, ...] = ()
-    """Their names, as configs write them; none is every matrix."""
+    """Their names, as configs write them; empty is every matrix."""
 
 
 class Checkpoint(Struct, frozen=True, kw_only=True, cache_hash=True):
-    """In which formats the weights of a checkpoint lie: the quantization_config of its config.json."""
+    """The formats of a checkpoint's weights: the quantization_config of its config.json."""
 
     format: str
     """A name of rules/tables/weight_formats.csv."""
     groups: tuple[PackedGroup, ...]
-    """The first that names a matrix counts."""
+    """The first one that names a matrix counts."""
     kept: tuple[str, ...] = ()
     """Names of modules that stay in 16 bit, as configs write them."""
     embedding_bytes: float | None = None
-    """Of a parameter of the embedding, where a file says it."""
+    """Per embedding parameter, if a file gives it."""
     head_bytes: float | None = None
-    """Of a parameter of the output projection, where a file says it."""
+    """Per parameter of the output projection, if a file gives it."""
 
 
 class Shape(Struct, frozen=True, kw_only=True, cache_hash=True):
@@ -144,56 +144,56 @@ class Shape(Struct, frozen=True, kw_only=True, cache_hash=True):
     mlp_bias: bool = False
     head_bias: bool = False
     fused_qkv: bool = False
-    """Whether q, k and v come from one matrix; then what is kept of one keeps them all."""
+    """Whether q, k and v come from one matrix; then anything kept of one keeps them all."""
     fused_gate: bool = False
     """Whether both halves of the MLP come from one matrix."""
     activation: str = ""
     """The function inside the MLP, as configs name it; empty is a fused one."""
     qk_norm: bool = False
     qk_norm_full: bool = False
-    """Whether that norm spans all heads (OLMo 2) and not one."""
+    """Whether that norm spans all heads (OLMo 2) rather than one."""
     sandwich_norm: bool = False
-    """Four norms in a layer (Gemma 2 and 3, GLM-4-0414)."""
+    """Four norms per layer (Gemma 2 and 3, GLM-4-0414)."""
     post_norm: bool = False
     """Norms after attention and MLP only (OLMo 2)."""
     shared_norm: bool = False
-    """One norm in a layer for attention and MLP."""
+    """One norm per layer for attention and MLP."""
     parallel: bool = False
     """Whether attention and MLP of a layer read the same hidden states (GPT-NeoX, Falcon)."""
     wide_norm: bool = False
     """Whether RMSNorm multiplies by its scale in fp32 (Gemma, OLMo 2)."""
     rotary: bool = True
-    """Whether queries and keys are rotated, which makes new tensors of them."""
+    """Whether queries and keys are rotated, which creates new tensors for them."""
     eager_only: bool = False
     """Whether the class has no fused attention (GPT-J, BLOOM)."""
     residual_dropout: bool = False
-    """Whether what attention and MLP give goes through dropout."""
+    """Whether the outputs of attention and MLP go through dropout."""
     positions: int = 0
     """Learned positions."""
     extra: int = 0
-    """Parameters that no rule here names (the norm after BLOOM's embedding)."""
+    """Parameters not covered by any rule here (the norm after BLOOM's embedding)."""
     window: int | None = None
-    """Sliding window of attention, tokens."""
+    """Sliding window of attention, in tokens."""
     windowed_layers: int | None = None
     """How many layers have the window; None is all of them."""
     experts: Experts | None = None
     latent: Latent | None = None
     vision: Vision | None = None
     each: tuple[ModelLayer, ...] = ()
-    """Every layer, where they differ in more than a window; none where the fields above say what all of them have."""
+    """Every layer, if they differ in more than a window; empty if the fields above describe all of them."""
     scores: bool = True
-    """Whether it gives scores of words: encoders and what makes pictures give none."""
+    """Whether it produces logits: encoders and image generators do not."""
     heard: int = 0
-    """Positions that the first layers read of every sample, whatever is written of it (Whisper: 30 seconds of sound)."""
+    """Positions that the first layers read of every sample, however much of it is written (Whisper: 30 seconds of audio)."""
     heard_layers: int = 0
     longest: int | None = None
-    """The most tokens of a sequence, as the config says it."""
+    """The maximum number of tokens in a sequence, from the config."""
     checkpoint: Checkpoint | None = None
-    """The formats of its weights, where they are packed."""
+    """The formats of its weights, if they are packed."""
     pictures: PictureModel | None = None
-    """What makes pictures or films; the sizes above are then those of what takes the noise away."""
+    """The image or video generator; the sizes above are then those of its denoiser."""
     guessed: bool = False
-    """Whether only the number of parameters is known and the rest is a neighbour's, scaled."""
+    """Whether only the number of parameters is known and the rest is scaled from a similar model."""
 
     @property
     def query(self) -> int:

@@ -12,5 +12,5 @@ class Text(Struct, frozen=True):
     zh: str
 
     def get(self, lang: str) -> str:
-        """Return the text in `lang`; English where it is missing."""
+        """Return the text in `lang`; English if it is missing."""
         return (self.zh if lang == "zh" else self.en) or self.en

@@ -1,1 +1,1 @@
-"""What was recorded while a run went on, beside its log."""
+"""What was recorded during a run, alongside its log."""

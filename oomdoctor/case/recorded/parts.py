@@ -1,4 +1,4 @@
-"""What the memory of a card was held for at a failure: measured, beside what the memory model expects of the run's settings."""
+"""What GPU memory was used for at a failure: measured, and compared with what the memory model expects from the run's settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from oomdoctor.case.text import Text
 
 
 class ExpectedPart(Struct, frozen=True, kw_only=True):
-    """What the memory model says of a part at its fullest moment: bytes, at least, at most."""
+    """The memory model's figures for a part at its fullest moment: bytes, at least, at most."""
 
     bytes: int
     low: int
@@ -25,33 +25,33 @@ class MeasuredPart(Struct, frozen=True, kw_only=True):
     """An entry of rules/holdings.yaml."""
     says: Text
     bytes: int
-    """Of the blocks that lived."""
+    """Of the live blocks."""
     source: Literal["measured", "derived"]
-    """`measured` where frames of Python or the profiler tell the use of all blocks; `derived` where the moment or missing frames do."""
+    """`measured` if Python frames or the profiler show the use of all blocks; `derived` if the moment or missing frames do."""
     site: str | None
     """The line that holds most of it."""
     terms: tuple[str, ...] = ()
     """The terms of the memory model, and of what fixes free."""
     expected: ExpectedPart | None = None
-    """None where the settings do not tell."""
+    """None if the settings do not determine it."""
     meaning: Text | None = None
     """What a large difference means."""
 
 
 class MeasuredParts(Struct, frozen=True, kw_only=True):
-    """All that lived on one card, the largest part first; what is expected and was not there comes last."""
+    """Everything live on one GPU, the largest part first; what was expected but not there comes last."""
 
     device: int
     at: Literal["failure", "peak", "end"]
-    """The moment: the failed request, the highest of the recording, or when the snapshot was saved."""
+    """The moment: the failed request, the highest point of the recording, or when the snapshot was saved."""
     parts: tuple[MeasuredPart, ...]
 
     def of_terms(self, terms: Sequence[str]) -> int:
-        """Return the bytes of the parts that any of these terms is."""
+        """Return the bytes of the parts that have any of these terms."""
         return sum(part.bytes for part in self._named(terms))
 
     def model_terms(self, terms: Sequence[str]) -> frozenset[str]:
-        """Return all terms of these parts: fixes and the memory model call some of them differently."""
+        """Return all terms of these parts: fixes and the memory model have different names for some of them."""
         return frozenset(term for part in self._named(terms) for term in part.terms)
 
     def _named(self, terms: Sequence[str]) -> list[MeasuredPart]:

@@ -1,4 +1,4 @@
-"""Memory over time: what monitors wrote down of cards and processes, and which shape it has."""
+"""Memory over time: what monitors recorded about GPUs and processes, and its shape."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ ShapeName = Literal["steady", "staircase", "leak", "climb", "saw-tooth", "unclea
 
 
 class SeriesColumn(Struct, frozen=True, kw_only=True):
-    """What one card, process or machine had in use, sample by sample; None where the monitor could not tell."""
+    """The memory used by one GPU, process or machine, sample by sample; None if the monitor could not tell."""
 
     source: str
     of: Of = "card"
     card: str | None = None
-    """As the monitor names it: an index, else a UUID or address."""
+    """As the monitor names it: an index, or otherwise a UUID or address."""
     process: int | None = None
     name: str | None = None
     """The program of a process, or the name of the figure."""
     used: tuple[int | None, ...] = ()
-    """Bytes; thousandths of a percent where `is_share`."""
+    """Bytes; thousandths of a percent if `is_share`."""
     times: tuple[float, ...] = ()
-    """Seconds, one for each sample; empty where none are written."""
+    """Seconds, one for each sample; empty if none were recorded."""
     clock: Clock = "none"
-    """`utc`: seconds since 1970. `local`: the same for a clock without a zone. `none`: from any moment on."""
+    """`utc`: seconds since 1970. `local`: the same for a clock without a time zone. `none`: from an arbitrary moment."""
     steps: tuple[int, ...] = ()
-    """Training steps, where they are written."""
+    """Training steps, if recorded."""
     total: int | None = None
     is_share: bool = False
 
     @property
     def key(self) -> tuple[str, str | None, int | None, str | None]:
-        """What tells it from the others of its file."""
+        """What distinguishes it from the others in its file."""
         return self.of, self.card, self.process, self.name
 
 
 class Slope(Struct, frozen=True, kw_only=True):
-    """How fast something grows, and between which figures that lies."""
+    """How fast something grows, with its range."""
 
     low: float
     middle: float
@@ -47,14 +47,14 @@ class Slope(Struct, frozen=True, kw_only=True):
 
 
 class SeriesShape(Struct, frozen=True, kw_only=True):
-    """What a column looks like between the start of the work and its end."""
+    """The shape of a column between the start of the work and its end."""
 
     name: ShapeName
     samples: int
     start: int
-    """Where in the column the work begins: what was loaded stands before it."""
+    """Where in the column the work begins: what was loaded is before it."""
     end: int
-    """Behind the last sample of the work: what comes after it was given back."""
+    """Index after the last sample of the work: what follows was recorded after the memory was released."""
     first: int
     """Level at the start of the work."""
     last: int
@@ -66,7 +66,7 @@ class SeriesShape(Struct, frozen=True, kw_only=True):
     per_hour: Slope | None = None
     per_step: Slope | None = None
     hours_to_full: float | None = None
-    """From the last sample on, at this pace."""
+    """From the last sample on, at this rate."""
     last_climb: int | None = None
     """How much higher the last samples are than any before."""
     interval: float | None = None
@@ -76,14 +76,14 @@ class SeriesShape(Struct, frozen=True, kw_only=True):
 
     @property
     def usual_highest(self) -> int:
-        """The highest level, but for the last samples where they leapt."""
+        """The highest level, ignoring the last samples if they jumped."""
         return self.highest - (self.last_climb or 0)
 
 
 class SeenSeries(Struct, frozen=True, kw_only=True):
-    """A column with its shape; None where there is too little to tell."""
+    """A column with its shape; None if there is too little data."""
 
     column: SeriesColumn
     shape: SeriesShape | None
     failed_at: float | None = None
-    """Where the log's failure stands on its clock."""
+    """The time of the log's failure on its clock."""
