@@ -1,1 +1,1 @@
-"""The use cases, one a file: what the library offers and what the commands call."""
+"""The use cases, one per file: what the library offers and what the commands call."""

@@ -1,4 +1,4 @@
-"""What no run has: settings that exclude each other, names that mean nothing, sizes out of all measure. Each is one line."""
+"""What no run has: settings that exclude each other, meaningless names, absurd sizes. Each error is one line."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _EXCLUDED = (
     (("finetuning", ("full",)), ("load_bits", (4, 8)), "finetuning qlora or lora, or load_bits 16"),
     (("finetuning", ("qlora",)), ("load_bits", (16,)), "finetuning lora, or load_bits 4 or 8"),
 )
-"""Two settings with values that no run has together, and what to take; without values any is meant."""
+"""Two settings with values that no run combines, and what to use; without values, any value is meant."""
 OF_TRAINING = (
     "finetuning", "lora_rank", "lora_targets", "optimizer", "accumulation", "gradient_checkpointing", "packing", "fused_cross_entropy",
     "zero_stage",
 )  # fmt: skip
-"""Settings that a server has no use for."""
+"""Settings that do not apply to a server."""
 _BEYOND = 64
-"""So many times the length that a model was made for is a mistake: YaRN and LongRoPE stretch it 4 to 32 times (arXiv 2309.00071,
+"""A length this many times what a model was made for is a mistake: YaRN and LongRoPE stretch it 4 to 32 times (arXiv 2309.00071,
 2402.13753)."""
 _FORMATS = ("bf16", "nf4", "q4_k_m")
 _EVERY = ("all", "default", "linear")
 
 
 def check_together(values: Mapping[str, Scalar], *, serve: bool) -> None:
-    """Raise UsageError where settings that somebody gave cannot stand together."""
+    """Raise UsageError if the given settings cannot be combined."""
     for first, second, instead in _EXCLUDED:
         if all(values.get(name) is not None and (not wrong or values[name] in wrong) for name, wrong in (first, second)):
             told = " and ".join(f"{name} {values[name]!r}" for name, _ in (first, second))
@@ -52,7 +52,7 @@ def check_together(values: Mapping[str, Scalar], *, serve: bool) -> None:
 
 
 def check_sizes(settings: RunSettings, shape: Shape) -> None:
-    """Raise UsageError where a size is out of all measure for this model, or the format of its weights is not known."""
+    """Raise UsageError if a size is absurd for this model, or the format of its weights is unknown."""
     length, rank = positive(settings.sequence_length), positive(settings.lora_rank)
     longest = shape.longest or 0
     if length is not None and longest and length > _BEYOND * longest:

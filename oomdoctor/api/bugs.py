@@ -1,4 +1,4 @@
-"""Known memory bugs and changed defaults of releases, by package and version or of a list of packages."""
+"""Known memory bugs and changed defaults of releases, by package and version or from a package list."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _PINNED = re.compile(r"(?P<name>[A-Za-z][\w.-]{0,60})(?:\[[\w,.-]{0,60}\])?(?:={
 
 
 class KnownBugs(Struct, frozen=True, kw_only=True):
-    """The bugs that were asked for, and of what."""
+    """The requested bugs, and what they were requested for."""
 
     bugs: tuple[KnownBug, ...]
     programs: Mapping[str, int]
-    """Title of each program that the rules know -> how many bugs they hold of it."""
+    """Title of each program that the rules know -> how many of its bugs they contain."""
     named: tuple[str, ...] = ()
-    """What was asked for; empty where all were."""
+    """What was requested; empty for all."""
     has_versions: bool = False
     """Whether releases were named, so that the bugs are those of these releases."""
 
@@ -37,11 +37,11 @@ class KnownBugs(Struct, frozen=True, kw_only=True):
 def bugs(named: Sequence[Path] = (), *, rules: Path | None = None) -> KnownBugs:
     """Return the known memory bugs of what is named.
 
-    Each of `named` is a package with its version (`vllm==0.16.0`), a package or program alone (all its bugs), an id of a bug,
-    or a file that lists packages (pip freeze, conda list, collect_env; `-` is standard input). Without any, all bugs. `rules` is a
-    folder of rules that are laid over the built-in ones.
+    Each of `named` is a package with its version (`vllm==0.16.0`), a package or program alone (all its bugs), a bug id, or a file that
+    lists packages (pip freeze, conda list, collect_env; `-` is standard input). Without any, all bugs are returned. `rules` is a folder of
+    rules that are added on top of the built-in ones.
 
-    Raise UsageError where the rules know no program of a name, a version is none, or a file lists no packages.
+    Raise UsageError if the rules know no program of that name, a version is invalid, or a file lists no packages.
 
     >>> import oomdoctor
     >>> [bug.id for bug in oomdoctor.bugs(["deepspeed==0.16.7"]).bugs][:1]
@@ -69,7 +69,7 @@ def bugs(named: Sequence[Path] = (), *, rules: Path | None = None) -> KnownBugs:
 
 
 def _listed(path: str) -> Mapping[str, str]:
-    """Return the packages of a file. Raise UsageError where it lists none."""
+    """Return the packages listed in a file. Raise UsageError if it lists none."""
     packages = read_report(read_beginning(path, "bugs"), path).packages
     if not packages:
         raise UsageError(f"{path}: it lists no packages; it takes what pip freeze, pip list, conda list and collect_env print")
@@ -77,7 +77,7 @@ def _listed(path: str) -> Mapping[str, str]:
 
 
 def _release(name: str, version: str, known: Sequence[ProgramBug]) -> Mapping[str, str]:
-    """Return a package with its version. Raise UsageError where the rules do not know it, or the version is none."""
+    """Return a package with its version. Raise UsageError if the rules do not know it, or the version is invalid."""
     (bug, *_) = _named(name, known)
     plain = version.removeprefix(bug.build) if bug.build else version
     if parse_version(plain) is None:
@@ -86,7 +86,7 @@ def _release(name: str, version: str, known: Sequence[ProgramBug]) -> Mapping[st
 
 
 def _named(text: str, known: Sequence[ProgramBug]) -> list[ProgramBug]:
-    """Return the bugs of a program, or the bug of an id. Raise UsageError where there is neither."""
+    """Return the bugs of a program, or the bug with an id. Raise UsageError if there is neither."""
     name = normalise_name(text)
     listing = [bug for bug in known if name in _names(bug) or text == bug.id]
     if not listing:
@@ -97,5 +97,5 @@ def _named(text: str, known: Sequence[ProgramBug]) -> list[ProgramBug]:
 
 
 def _names(bug: ProgramBug) -> Iterable[str]:
-    """Return the names by which a program is meant."""
+    """Return the names that can refer to a program."""
     return {normalise_name(name) for name in (bug.program, bug.title, *bug.packages)}

@@ -1,4 +1,4 @@
-"""A config before the run: what of it is wrong, and whether the run fits the cards."""
+"""A config before the run: what is wrong with it, and whether the run fits on the GPUs."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def check(
     server_version: str | None = None,
     rules: Path | None = None,
 ) -> ConfigCheck:
-    """Check a config before anything runs: what stops the run or has no effect, and with `gpu` whether it fits the cards.
+    """Check a config before anything runs: what stops the run or has no effect and, with `gpu`, whether it fits on the GPUs.
 
-    `config` are the files of one run; those beside them that they name are read too. `gpu`, `gpus`, `model` and `hub` are those
-    of `estimate`, `server_version` is the release of a server where no file names it, `rules` is a folder of rules that are laid
-    over the built-in ones.
+    `config` are the files of one run; neighboring files that they name are read too. `gpu`, `gpus`, `model` and `hub` are those
+    of `estimate`, `server_version` is the server release if no file names it, `rules` is a folder of rules that are added
+    on top of the built-in ones.
 
-    Raise UsageError where a file cannot be read or is no config that is known, or the card is not known.
+    Raise UsageError if a file cannot be read or is not a supported config, or the GPU is unknown.
 
     >>> import oomdoctor
     >>> result = oomdoctor.check("fixtures/compare/today.yaml", gpu="L40S")
@@ -72,7 +72,7 @@ def check(
 
 
 def _bugs(run: RunConfig, server_version: str | None, pack: Pack) -> tuple[KnownBug, ...]:
-    """Return the known memory bugs of the framework's release: the one that is stated, else the one that is installed here."""
+    """Return the known memory bugs of the framework's release: the stated one, or otherwise the one installed here."""
     framework = run.framework
     version = server_version or run.version or run.settings.server_version or installed_frameworks(pack).get(framework or "")
     if framework is None or version is None:
@@ -82,14 +82,14 @@ def _bugs(run: RunConfig, server_version: str | None, pack: Pack) -> tuple[Known
 
 
 def _with_refusals(run: RunConfig, model: str | None, gpus: int | None, card: Card | None, pack: Pack) -> RunConfig:
-    """Return the run with what its program refuses among the complaints, before those that stop nothing."""
+    """Return the run with the settings its program rejects among the issues, before those that stop nothing."""
     refused = config_refusals(run, model, number_of_cards(card, gpus), card, pack)
     errors = tuple(issue for issue in run.issues if issue.severity == "error")
     return replace(run, issues=(*errors, *refused, *run.issues[len(errors) :])) if refused else run
 
 
 def _memory(run: RunConfig, model: str | None, gpus: int | None, card: Card, pack: Pack) -> RunEstimate | Gap:
-    """Return what the run takes of a card, or why that is not known."""
+    """Return the memory the run uses on a GPU, or why that is unknown."""
     try:
         return estimate_run(run.settings, model, run.framework, gpus, card, pack)
     except UsageError as error:

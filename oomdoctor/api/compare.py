@@ -31,9 +31,9 @@ def compare(
 
     `before` and `after` are logs, folders of logs or evidence folders, configs (.yaml, .json, .sh), or files that describe machines.
     `config` are the config files of each run, `environment` a file that describes the machine of each. `rules` is a folder of rules
-    that are laid over the built-in ones.
+    that are added on top of the built-in ones.
 
-    Raise UsageError where a file cannot be read, and where the two say nothing about the same thing.
+    Raise UsageError if a file cannot be read, or if the two have no facts in common.
 
     >>> import oomdoctor
     >>> comparison = oomdoctor.compare("fixtures/compare/last-week.yaml", "fixtures/compare/today.yaml")
@@ -51,7 +51,7 @@ def compare(
 
 
 def _side(path: str, configs: Sequence[str], environment: str | None, pack: Pack) -> Side:
-    """Return what one argument and the files beside it tell."""
+    """Return what one argument and its accompanying files show."""
     machine = None if environment is None else _machine(environment)
     if environment is not None and machine is None:
         raise UsageError(f"--env {environment}: nothing in it describes a machine")
@@ -61,7 +61,7 @@ def _side(path: str, configs: Sequence[str], environment: str | None, pack: Pack
     if path.lower().endswith(CONFIG_ENDINGS):
         return _settings(path, configs if described is not None else [path, *configs], machine or described, pack)
     run = _run(path, configs, machine or described, pack)
-    # A description of a machine is read as a log too, and as such it says nothing.
+    # A machine description is also read as a log, and as such it says nothing.
     return Side(name=path, environment=machine or described) if described is not None and _is_no_log(run) else run
 
 
@@ -77,7 +77,7 @@ def _machine(path: str) -> Environment | None:
 
 
 def _settings(name: str, files: Sequence[str], machine: Environment | None, pack: Pack) -> Side:
-    """Return a run without a log: what its config files and its machine tell."""
+    """Return a run without a log: what its config files and its machine show."""
     return Side(name=name, environment=machine, training=read_settings(files, pack)[0])
 
 

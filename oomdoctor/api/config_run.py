@@ -36,15 +36,15 @@ from oomdoctor.planning.told.smallest_plan import PLAN
 from oomdoctor.setups.programs.installed import as_installed, installed_facts
 
 _STEPS = 3
-"""Fixes that a report shows."""
+"""The number of fixes that a report shows."""
 _SHOWN = 5
-"""Plans that `oomdoctor plan` shows; theirs are the numbers that --plan takes."""
+"""The number of plans that `oomdoctor plan` shows; --plan accepts their numbers."""
 
 
 class ConfigRun:
     """The config files of one run, what they were when it died, and its diagnosis.
 
-    Raises UsageError where a file cannot be read or none is a config, and NothingReadError where no log can be read.
+    Raises UsageError if a file cannot be read or none is a config, and NothingReadError if no log can be read.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class ConfigRun:
             self._facts["log.gpu_name"] = card.name
 
     def plans(self, gpu: str | None, gpus: int | None, model: str | None, number: int | None) -> AnyPlans | None:
-        """Return what makes the run fit; None where nobody asks for it and the log does not tell enough to know by itself."""
+        """Return what makes the run fit; None if not requested and the log does not show enough to determine it."""
         if gpu is None and number is None and not self._is_told():
             return None
         card = None if gpu is None else find_card(gpu)
@@ -85,21 +85,21 @@ class ConfigRun:
         return plan_run(request, self._pack, card=card, gpus=gpus, model=model, top=top, writer=writer)
 
     def writer(self, request: PlanRequest, *, corrected: bool) -> PlanWriter:
-        """Return what writes plans for a run into copies of its files; `corrected`: the request is of files that were mended."""
+        """Return the writer of plans into copies of the run's files; `corrected`: the request was made from corrected files."""
         before = {**(self._corrected() if corrected else self.files), **self._older}
         return PlanWriter(self._corrected(), before, self._targets, request, self._settings, self._pack)
 
     def mended_settings(self) -> RunConfig | None:
-        """Return what the configs say without what is wrong in them."""
+        """Return the settings in the configs, with errors corrected."""
         return self._settings(self._corrected())
 
     def proposals(self, plans: AnyPlans | None, gpus: int | None) -> ProposalSelection:
-        """Return what the configs need to be right at all, what the diagnosis proposes, and what makes the run fit."""
+        """Return the corrections that the configs need, what the diagnosis proposes, and what makes the run fit."""
         run = self._settings(self.files) if self._diagnosis is None else self._diagnosis.case.training
         settings = RunSettings() if run is None else run.settings
         settings = settings if gpus is None else replace(settings, world_size=gpus)
         findings = () if self._diagnosis is None else self._diagnosis.findings
-        # The first plan stands among the plans.
+        # The first plan is listed among the plans.
         applicable = [[fix for fix in finding.fixes if fix.settings and fix.id != PLAN] for finding in findings]
         fixes = [fix for fix in unique_fixes(findings) if fix.settings and fix.id != PLAN]
         return ProposalSelection(
@@ -114,7 +114,7 @@ class ConfigRun:
         return apply_proposals(self.files, proposals, self._issues, read_file, self._older)
 
     def _issues(self, files: Mapping[str, bytes]) -> tuple[ConfigIssue, ...]:
-        """Return what is wrong with the configs as they would be. What the log says of values is left out: they are to change."""
+        """Return the problems the proposed configs would have. Values reported by the log are ignored, since they are about to change."""
         run = self._settings(files)
         return () if run is None else run.issues
 
@@ -129,7 +129,7 @@ class ConfigRun:
         return resolve_config(configs, (), self._facts, self._pack)
 
     def _is_told(self) -> bool:
-        """Return whether the log tells the run and its card, and the memory model sees why it did not fit."""
+        """Return whether the log describes the run and its GPU, and the memory model explains why it did not fit."""
         case = None if self._diagnosis is None else self._diagnosis.case
         if case is not None and case.served is not None and case.incidents:
             return case.served.total_is_known and case.served.served.starts != "yes"
@@ -141,7 +141,7 @@ class ConfigRun:
         return [self._correction(issue) for issue in issues if issue.replacement is not None or issue.severity != "note"]
 
     def _correction(self, issue: ConfigIssue) -> Proposal:
-        """Return what mends an issue: what it says to write, else the settings of its fix in this run's framework."""
+        """Return the correction for an issue: its own replacement, or otherwise the settings of its fix in this run's framework."""
         record = None if issue.mended_by is None else self._pack.fix(issue.mended_by)
         if record is None:
             return issue_proposal(issue, self._targets)
@@ -150,17 +150,17 @@ class ConfigRun:
         measure = keys.of_measure(Measure(fix=record.id, sets=issue.sets))
         fix = Fix(id=issue.id, title=issue.what, how=issue.why, settings=measure.settings, safety=record.safety)
         if not any(setting.key.endswith(issue.key.rpartition(".")[2].lstrip("-")) for setting in fix.settings):
-            return issue_proposal(issue, self._targets)  # it is written in another way there, and two ways would contradict each other
+            return issue_proposal(issue, self._targets)  # it is written differently there, and two ways would contradict each other
         return replace(fix_proposal(fix, self._targets, RunSettings() if run is None else run.settings, self._pack), issue=issue)
 
     def _corrected(self) -> dict[str, bytes]:
-        """Return the files without what is wrong in them: a misspelt key says nothing of a run until it is spelt right."""
+        """Return the files with errors corrected: a misspelled key says nothing about a run until it is spelled correctly."""
         safe = [correction for correction in self._corrections() if correction.safe]
         return {**self.files, **apply_proposals(self.files, safe, self._issues, read_file).files}
 
 
 def written_fixes(diagnosis: Diagnosis, configs: Sequence[str], pack: Pack) -> tuple[str, ...]:
-    """Return of the fixes that a report shows those that `fix --only` would write whole into these files, in their order."""
+    """Return those fixes shown in a report that `fix --only` would write completely into these files, in order."""
     fixes = [fix for fix in unique_fixes(diagnosis.findings)[:_STEPS] if fix.settings]
     if not fixes:
         return ()
@@ -177,7 +177,7 @@ def written_fixes(diagnosis: Diagnosis, configs: Sequence[str], pack: Pack) -> t
 def config_request(
     run: RunConfig | None, pack: Pack, *, model: str | None, gpus: int | None, framework: str | None = None, is_known: bool = False
 ) -> PlanRequest:
-    """Return the run of configs alone, with the versions that are installed where the files name none; `is_known`: somebody named one."""
+    """Return the run from configs alone, with the installed versions if the files name none; `is_known`: a framework was named."""
     facts = {} if is_known else installed_facts(run, pack)
     request = plan_request(run, facts, None, model=model, gpus=gpus, framework=framework)
     is_taken = f"log.{(request.framework or '').replace('-', '_')}_version" in facts
@@ -185,7 +185,7 @@ def config_request(
 
 
 def mended_settings(configs: Sequence[str], pack: Pack, gpu: str | None) -> RunConfig | None:
-    """Return what configs say once they are mended as `fix` mends them for the card; None where none of them is a config that is known."""
+    """Return the settings after `fix` corrects the configs for the GPU; None if none of them is a supported config."""
     try:
         return ConfigRun((), configs, pack, None, gpu).mended_settings()
     except UsageError:
@@ -193,9 +193,9 @@ def mended_settings(configs: Sequence[str], pack: Pack, gpu: str | None) -> RunC
 
 
 def plan_writer(configs: Sequence[str], request: PlanRequest, pack: Pack, gpu: str | None) -> PlanWriter | None:
-    """Return what writes plans for a run into copies of its config files; None where none of them is a config that is known.
+    """Return the writer of plans into copies of a run's config files; None if none of them is a supported config.
 
-    What is wrong on the card `gpu` alone, such as bf16 where it has none, is mended first as `fix` mends it.
+    Errors specific to the GPU `gpu`, such as bf16 on one that lacks it, are corrected first, as `fix` does.
     """
     try:
         return ConfigRun((), configs, pack, None, gpu, request.log).writer(request, corrected=False)

@@ -16,15 +16,15 @@ from oomdoctor.knowledge.tables.other_servers import other_server
 
 
 def no_config(path: str, issues: Iterable[ConfigIssue]) -> str:
-    """Return the words for a file that is no config, with the first thing that is wrong with its form."""
+    """Return the message for a file that is not a config, with the first error in its syntax."""
     issue = next(iter(issues), None)
     return f"{path} is no config that is known" + (f" ({issue.file}:{issue.line}: {issue.what.en})" if issue is not None else "")
 
 
 def read_configs(paths: Sequence[str], *, all_needed: bool = True) -> tuple[list[ParsedConfig], list[Gap]]:
-    """Read config files and those beside them that they name; return them with what could not be read.
+    """Read config files and the neighboring files they name; return them with what could not be read.
 
-    Raise UsageError where one of `paths` cannot be read; without `all_needed` only where none of them can.
+    Raise UsageError if one of `paths` cannot be read; without `all_needed`, only if none of them can.
     """
     configs, gaps = read_files(paths)
     unread = next((gap for gap in gaps if gap.what in paths), None)
@@ -38,7 +38,7 @@ def read_configs(paths: Sequence[str], *, all_needed: bool = True) -> tuple[list
 def read_settings(
     paths: Sequence[str], pack: Pack, *, facts: Mapping[str, Fact] | None = None, all_needed: bool = True
 ) -> tuple[RunConfig | None, list[Gap]]:
-    """Read the settings of a run from its config files; None where they say nothing. `facts` are known from elsewhere (`log.NAME`).
+    """Read a run's settings from its config files; None if they contain none. `facts` are known from elsewhere (`log.NAME`).
 
     Raise UsageError as `read_configs` does.
     """

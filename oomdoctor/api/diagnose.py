@@ -37,15 +37,15 @@ def diagnose(
     A `PathLike`, a string that names an existing file or folder, and every item of a list are paths and are read (`-` in a list is
     standard input); any other string, and bytes, are the text of a log, which the report calls `name`.
 
-    `config` are the run's config files; those beside them that they name are read too. `environment` is its machine: an
-    `Environment`, a file that describes one, `"auto"` (this machine if it agrees with the log) or `"here"` (this machine).
-    `series` are files of monitors that recorded memory over time (nvidia-smi, DCGM, trackers); alone they never say that a run failed.
-    `snapshot` are memory snapshots of the run, a file for each rank; nothing in them is executed.
-    `rules` is a folder of rules that are laid over the built-in ones. In folders, `include` and `exclude` are globs over names.
-    `jobs` threads read; `progress` is told how many bytes were read, `early` what the end of a large log shows.
+    `config` are the run's config files; neighboring files that they name are read too. `environment` is its machine: an
+    `Environment`, a file that describes one, `"auto"` (this machine if it matches the log) or `"here"` (this machine).
+    `series` are monitor files that recorded memory over time (nvidia-smi, DCGM, trackers); alone they never show that a run failed.
+    `snapshot` are memory snapshots of the run, one file per rank; nothing in them is executed.
+    `rules` is a folder of rules that are added on top of the built-in ones. In folders, `include` and `exclude` are globs over names.
+    `jobs` threads read; `progress` is called with the number of bytes read, `early` with what the end of a large log shows.
 
-    What cannot be read in a log is a gap of the case and never an exception. Raise RuleError where a rule file is wrong, and
-    UsageError where the file of `environment` cannot be read.
+    Anything in a log that cannot be read is a gap of the case and never an exception. Raise RuleError if a rule file is invalid, and
+    UsageError if the file of `environment` cannot be read.
 
     >>> import oomdoctor
     >>> diagnosis = oomdoctor.diagnose("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.")

@@ -1,4 +1,4 @@
-"""A machine, its cards and the interpreter of a run, and what is wrong with them."""
+"""A machine, its GPUs and the interpreter of a run, and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from oomdoctor.machine.findings import environment_findings
 def environment(
     report: bytes | Path | None = None, *, python: Path | None = None, deep: bool = False, rules: Path | None = None
 ) -> MachineReport:
-    """Describe a machine, and judge what of it would make a run fail.
+    """Describe a machine, and judge what about it would make a run fail.
 
-    Without `report` this is the machine at hand: `python` is the interpreter of the run or its environment's folder (default:
-    the active one's), and with `deep` torch is imported there, in a process of its own. `report` is a file with the output of
+    Without `report` this is the current machine: `python` is the interpreter of the run or its environment's folder (default:
+    the active one's), and with `deep` torch is imported there, in a separate process. `report` is a file with the output of
     collect_env, nvidia-smi, pip freeze and the like (`-` is standard input), or that output as bytes. `rules` is a folder of
-    rules that are laid over the built-in ones.
+    rules that are added on top of the built-in ones.
 
-    Raise UsageError where the file cannot be read or describes no machine, or where there is no such interpreter.
+    Raise UsageError if the file cannot be read or describes no machine, or if there is no such interpreter.
 
     >>> import oomdoctor
     >>> report = oomdoctor.environment("fixtures/compare/today-env.txt")
@@ -43,7 +43,7 @@ def environment(
 
 
 def _described(report: bytes | Path) -> Environment:
-    """Return the machine that a text or a file describes. Raise UsageError where it describes none."""
+    """Return the machine that a text or a file describes. Raise UsageError if it describes none."""
     from oomdoctor.machine.reports.read import describes_nothing, read_report  # noqa: PLC0415 - most ask about this machine
 
     name = "<text>" if isinstance(report, bytes) else os.fspath(report)

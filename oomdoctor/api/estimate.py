@@ -1,4 +1,4 @@
-"""What a run takes of a card, from its config files or from settings."""
+"""The memory a run uses on a GPU, from its config files or from settings."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ from oomdoctor.setups.server import CardLookup, deploy, server_record
 from oomdoctor.simulation.simulated_run import Simulation
 
 _ANY_SIZE = 1_000_000_000
-"""Parameters of a model of which only a trace will say how many it has; the trace does not ask."""
+"""Parameters of a model whose size only a trace will show; the trace does not need it."""
 
 
 _GGUF_READER = "llama.cpp"
-"""What loads a GGUF file where nobody says what does."""
+"""The program that loads a GGUF file if none is named."""
 _Config = Mapping[str, object]
 
 
 class Tracing(NamedTuple):
-    """What runs a model's code with sizes and no values."""
+    """Runs a model's code with sizes and no values."""
 
     trace: Callable[[_Config, Setup], TracedMemory]
     simulate: Callable[[_Config, Setup, str | None, Card | None], Simulation]
@@ -82,16 +82,16 @@ def estimate(
     simulate: bool = False,
     rules: Path | None = None,
 ) -> RunEstimate:
-    """Estimate what a run takes of a card, part by part, and whether it fits.
+    """Estimate the memory a run uses on a GPU, part by part, and whether it fits.
 
-    `config` are the run's config files and launch scripts. `settings` go before theirs, by the names that all frameworks share
+    `config` are the run's config files and launch scripts. `settings` override theirs, by the names that all frameworks share
     (those of `RunSettings`: `finetuning`, `micro_batch`, `sequence_length`, `zero_stage`). `model` is a name, or the folder or
-    file of a config.json; with `hub` the config.json of an unknown one is fetched. `gpu` is the name of a card or a size
-    (`24GB`), `gpus` how many. `serve` asks about a server instead of training; `trace` counts activations in the model's own
-    code, which needs torch, and `simulate` sends the requests of its first steps through a model of torch's allocator too.
-    `rules` is a folder of rules that are laid over the built-in ones.
+    file of a config.json; with `hub` the config.json of an unknown one is fetched. `gpu` is the name of a GPU or a size
+    (`24GB`), `gpus` the number of them. `serve` estimates a server instead of training; `trace` counts activations in the model's own
+    code, which needs torch, and `simulate` also sends the requests of its first steps through a model of torch's allocator.
+    `rules` is a folder of rules that are added on top of the built-in ones.
 
-    Raise UsageError where a file cannot be read, a setting has no such name or value, or the model or the card is not known.
+    Raise UsageError if a file cannot be read, a setting has no such name or value, or the model or the GPU is unknown.
 
     >>> import oomdoctor
     >>> run = oomdoctor.estimate(
@@ -113,7 +113,7 @@ def estimate(
 def read_run(
     config: Paths, pack: Pack, *, gpus: int | None, settings: RunSettings | Mapping[str, Scalar] | None, serve: bool
 ) -> tuple[RunSettings, str | None]:
-    """Return the settings of a run that somebody asks about, and the framework that its configs show."""
+    """Return the settings of the requested run, and the framework that its configs show."""
     run = _read_configs(path_list(config), pack) if config else None
     known = asked_settings(run.settings if run else RunSettings(), gpus=gpus, settings=settings, serve=serve)
     return known, run.framework if run else None
@@ -122,7 +122,7 @@ def read_run(
 def asked_settings(
     known: RunSettings, *, gpus: int | None, settings: RunSettings | Mapping[str, Scalar] | None, serve: bool
 ) -> RunSettings:
-    """Return the settings with those that somebody gave. Raise UsageError where a name or a value is none of theirs."""
+    """Return the settings with the given ones applied. Raise UsageError if a name or a value is invalid."""
     given = settings.known() if isinstance(settings, RunSettings) else settings or {}
     known = _with_settings(known, given)
     check_together(given, serve=serve)
@@ -144,7 +144,7 @@ def estimate_run(
     trace: bool = False,
     simulate: bool = False,
 ) -> RunEstimate:
-    """Estimate the run of these settings. Raise UsageError where the model is not known."""
+    """Estimate the run with these settings. Raise UsageError if the model is unknown."""
     framework = framework or (_GGUF_READER if str(model or settings.model).lower().endswith(".gguf") else None)
     if settings.method is None and (ggml_run(framework) or pack.record(SERVERS, framework or "")):
         settings = replace(settings, method="serve")
@@ -191,14 +191,14 @@ def _with_more_layers(memory: Estimate, budget: MemoryBudget | None) -> Iterator
 
 
 def _made_or_trained(settings: RunSettings, framework: str | None, pack: Pack) -> RunSettings:
-    """Return the settings of what makes pictures: no server of text serves it, and some programs only make them."""
+    """Return the settings of an image generator: no text server serves it, and some programs only generate."""
     record = pack.record(FRAMEWORKS, framework or "")
     makes = record is not None and record.in_logs is not None and record.in_logs.purpose == "inference"
     return replace(settings, method="generate") if settings.method == "serve" or (makes and settings.method is None) else settings
 
 
 def _on_other_cards(card: Card | None, fit: Fit | None) -> Iterator[Otherwise]:
-    """Yield what becomes of the run on the other cards of the written name."""
+    """Yield the results for the run on the other GPUs with the given name."""
     if card is None or fit is None:
         return
     for other in cards_of_other_sizes(card):
@@ -230,7 +230,7 @@ def _with_settings(known: RunSettings, values: Mapping[str, Scalar]) -> RunSetti
 
 
 def serve_run(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None, card: Card, pack: Pack) -> Served | None:
-    """Return what a server makes of a card; None for a run that is no server."""
+    """Return how a server uses a GPU; None for a run that is not a server."""
     server = server_record(settings, framework, pack) if settings.method == "serve" else None
     if server is None:
         return None
@@ -263,7 +263,7 @@ def _estimated(
 
 
 def _traced(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None, versions: Mapping[str, str]) -> Estimate:
-    """Estimate with activations counted in the model's own code. Raise OomdoctorError where it cannot be traced."""
+    """Estimate with activations counted in the model's own code. Raise OomdoctorError if it cannot be traced."""
     tracing, path = _tracing(), str(model or settings.model or "")
     config = _config(settings, model)
     cards = _cards(settings, gpus)
@@ -278,7 +278,7 @@ def _traced(settings: RunSettings, model: str | None, framework: str | None, gpu
 
 
 def _tracing() -> Tracing:
-    """Return what traces a model's code in a process of its own. Raise UsageError where what it needs is not installed."""
+    """Return what traces a model's code in a separate process. Raise UsageError if its requirements are not installed."""
     from oomdoctor.tracing import child  # noqa: PLC0415 - who traces nothing starts without it
 
     if (lacking := child.missing()) is not None:

@@ -1,4 +1,4 @@
-"""The examples inside the rules, run: each must be recognised with its figures, each near miss must stay quiet."""
+"""Run the examples inside the rules: each must be recognized with its figures, and no near miss may match."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from oomdoctor.triage.placing import Layouts
 
 
 def check_signature(loaded: LoadedSignature, recogniser: Recogniser) -> Iterator[Wrong]:
-    """Yield what the examples of a signature show to be wrong with it."""
+    """Yield the errors that the examples of a signature reveal in it."""
     record = loaded.record
     if record.says is not None:
         return
@@ -61,7 +61,7 @@ def check_signature(loaded: LoadedSignature, recogniser: Recogniser) -> Iterator
 
 
 def check_problem(path: str, problem: ProblemRecord, pack: Pack) -> Iterator[Wrong]:
-    """Yield what the examples of a problem show to be wrong with it."""
+    """Yield the errors that the examples of a problem reveal in it."""
     for example in [*problem.examples, *problem.near_misses]:
         findings = explained(example, pack)
         finding = next((finding for finding in findings if finding.id == problem.id), None)
@@ -73,7 +73,7 @@ def check_problem(path: str, problem: ProblemRecord, pack: Pack) -> Iterator[Wro
 
 
 def check_evidence(path: str, evidence: EvidenceRecord, pack: Pack) -> Iterator[Wrong]:
-    """Yield what the examples of a piece of evidence show to be wrong with it."""
+    """Yield the errors that the examples of a piece of evidence reveal in it."""
     for example in [*evidence.examples, *evidence.near_misses]:
         outcome = "match" if evidence.id in _evidence_of(example, pack) else "none"
         if outcome != example.expect:
@@ -82,14 +82,14 @@ def check_evidence(path: str, evidence: EvidenceRecord, pack: Pack) -> Iterator[
 
 
 def _evidence_of(example: CaseExample, pack: Pack) -> Collection[str]:
-    """Return what is seen in one example."""
+    """Return the evidence seen in one example."""
     if example.snapshot is not None:
         return evidence_seen(pack, KnownFacts({f"snapshot.{name}": value for name, value in example.snapshot.items()}, ()))
     return diagnose_example(example, pack).evidence
 
 
 def check_computation(path: str, computation: ComputationRecord, finder: ComputationFinder) -> Iterator[Wrong]:
-    """Yield what the examples of a computation show to be wrong with it."""
+    """Yield the errors that the examples of a computation reveal in it."""
     for text in computation.examples:
         name = finder.find(text.encode(), b"")
         if name != computation.id:
@@ -100,18 +100,18 @@ def check_computation(path: str, computation: ComputationRecord, finder: Computa
 
 
 def check_holding(path: str, holding: HoldingRecord, holdings: Holdings) -> Iterator[Wrong]:
-    """Yield what the examples of a holding show to be wrong with it."""
+    """Yield the errors that the examples of a holding reveal in it."""
     for frames in holding.examples:
-        name = _held_for(holdings, frames)
+        name = _memory_use(holdings, frames)
         if name != holding.id:
             yield Wrong(path, holding.id, f"is not what its example holds ({name or 'nothing'} is): {frames[0]}", frames[0])
     for frames in holding.near_misses:
-        if _held_for(holdings, frames) == holding.id:
+        if _memory_use(holdings, frames) == holding.id:
             yield Wrong(path, holding.id, f"fires on a near miss: {frames[0]}", frames[0])
 
 
 def check_layout(path: str, layout: LayoutRecord, layouts: Layouts) -> Iterator[Wrong]:
-    """Yield what the examples of a layout show to be wrong with it."""
+    """Yield the errors that the examples of a layout reveal in it."""
     for example in layout.examples:
         known = layouts.facts(example.path)
         if known is None or known[0].id != layout.id:
@@ -124,20 +124,20 @@ def check_layout(path: str, layout: LayoutRecord, layouts: Layouts) -> Iterator[
             yield Wrong(path, layout.id, f"fires on a near miss: {near}", near)
 
 
-def _held_for(holdings: Holdings, frames: Sequence[str]) -> str | None:
-    """Return what memory is held for that these frames ask for."""
+def _memory_use(holdings: Holdings, frames: Sequence[str]) -> str | None:
+    """Return the use of memory requested by these frames."""
     stacks = Stacks()
     return holdings.of(stacks, stacks.add("".join(stacks.frame(_frame(text)) for text in frames)))
 
 
 def _frame(text: str) -> PythonFrame:
-    """Return the frame of `file:line:function`. Raise ValueError where it is none."""
+    """Return the frame for `file:line:function`. Raise ValueError if it is invalid."""
     file, line, function = text.rsplit(":", 2)
     return PythonFrame(file, int(line), function)
 
 
 def check_change(path: str, change: ChangeRecord) -> Iterator[Wrong]:
-    """Yield what the examples of a change show to be wrong with it."""
+    """Yield the errors that the examples of a change reveal in it."""
     for example in [*change.examples, *change.near_misses]:
         effect = effect_of(change, example.before, example.after) or "none"
         if effect != example.effect:
@@ -145,7 +145,7 @@ def check_change(path: str, change: ChangeRecord) -> Iterator[Wrong]:
 
 
 def check_bug(path: str, bug: BugRecord, pack: Pack, build: str) -> Iterator[Wrong]:
-    """Yield what the examples of a bug show to be wrong with it; each match is tried again with a release outside of its span."""
+    """Yield the errors that the examples of a bug reveal in it; each match is tried again with a release outside its version range."""
     for example in [*bug.examples, *bug.near_misses]:
         outcome, version = _bug_outcome(bug, example.log, pack)
         if outcome != example.expect:
@@ -161,14 +161,14 @@ def _at_the_end(path: str, bug: BugRecord, example: BugExample, version: str, pa
 
 
 def _bug_outcome(bug: BugRecord, log: str, pack: Pack) -> tuple[str, str | None]:
-    """Return whether a bug is named in a log, and the version that it was named for."""
+    """Return whether a bug is named in a log, and the version it was named for."""
     named = pipeline.diagnose_logs(["example.log"], pack, text=log.encode()).bugs
     known = next((known for known in named if known.id == bug.id), None)
     return ("none", None) if known is None else ("if" if known.version is None else "match", known.version)
 
 
 def check_request(path: str, request: RequestRecord, pack: Pack) -> Iterator[Wrong]:
-    """Yield what the example and the near miss of a request show to be wrong with it."""
+    """Yield the errors that the example and the near miss of a request reveal in it."""
     chosen = _request_of(request.example, pack)
     if chosen != request.id:
         yield Wrong(path, request.id, f"is not chosen for its example: {chosen or 'nothing'} is", "example")
@@ -177,13 +177,13 @@ def check_request(path: str, request: RequestRecord, pack: Pack) -> Iterator[Wro
 
 
 def _request_of(log: str, pack: Pack) -> str | None:
-    """Return the row of the request that failed in a log; `no memory failure` where none did."""
+    """Return the row of the request that failed in a log; `no memory failure` if none did."""
     named = pipeline.diagnose_logs(["example.log"], pack, text=log.encode()).request
     return "no memory failure" if named is None else named.id
 
 
 def check_check(path: str, check: CheckRecord, pack: Pack) -> Iterator[Wrong]:
-    """Yield what the examples of a check of configs show to be wrong with it."""
+    """Yield the errors that the examples of a config check reveal in it."""
     for example in check.examples:
         issues = _config_issues(example, pack)
         if issues != [check.id]:
@@ -195,7 +195,7 @@ def check_check(path: str, check: CheckRecord, pack: Pack) -> Iterator[Wrong]:
 
 
 def _config_issues(example: CheckExample, pack: Pack) -> list[str]:
-    """Return the ids of what is wrong with the configs of an example."""
+    """Return the ids of the issues in the configs of an example."""
     configs = [config for name, text in example.files.items() for config in read_config(name, text.encode()) or []]
     run = resolve_config(configs, [], example.known, pack)
     return [] if run is None else [issue.id for issue in run.issues]
@@ -215,7 +215,7 @@ def explained(example: CaseExample, pack: Pack) -> tuple[Finding, ...]:
 
 
 def diagnose_example(example: CaseExample, pack: Pack) -> Diagnosis:
-    """Diagnose the log of an example, with what was observed beside it: where that is a failure, the log holds its traceback."""
+    """Diagnose the log of an example, with its accompanying observations: for a failure among these, the log contains the traceback."""
     log, see = example.log.encode(), Observer(pack)
     if not example.observed:
         return pipeline.diagnose_logs(["example.log"], pack, text=log)
@@ -224,7 +224,7 @@ def diagnose_example(example: CaseExample, pack: Pack) -> Diagnosis:
 
 
 def is_recognised(record: SignatureRecord, events: Sequence[Event]) -> bool:
-    """Say whether an event of this signature is among the events."""
+    """Return whether an event of this signature is among the events."""
     return any(event.signature == record.id for event in events)
 
 

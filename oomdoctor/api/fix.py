@@ -1,4 +1,4 @@
-"""The changes that a diagnosis and the issues of a config ask for, worked out and then written into the files."""
+"""The changes required by a diagnosis and by config issues, computed and then written to the files."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def fix(
     folder: Path | None = None,
     rules: Path | None = None,
 ) -> ConfigFix:
-    """Work out how to change the config of a run so that it fits: only the values, with comments, order and quotes as they are.
+    """Compute how to change a run's config so that it fits: only values change; comments, order and quotes are preserved.
 
-    Nothing is written; `apply_fix` does that. `config` are the files to change, `log` the logs of the run. What is wrong in the
-    configs is always mended; beside that the first plan is taken that makes the run fit (`plan` takes another one by its number),
-    or the fixes of the diagnosis where the model or the card is not known. `only` takes the fixes, issues and plans of these ids
-    and nothing else. `review` takes what a person should decide too. New files go into `folder`. `gpu`, `gpus` and `model` are
-    those of `plan`, `rules` is a folder of rules that are laid over the built-in ones.
+    Nothing is written; `apply_fix` does that. `config` are the files to change, `log` the logs of the run. Errors in the
+    configs are always corrected; in addition, the first plan that makes the run fit is used (`plan` selects another one by its number),
+    or the fixes of the diagnosis if the model or the GPU is unknown. `only` selects the fixes, issues and plans with these ids
+    and nothing else. `review` includes what a person should decide. New files go into `folder`. `gpu`, `gpus` and `model` are
+    those of `plan`, `rules` is a folder of rules that are added on top of the built-in ones.
 
-    Raise UsageError where a file cannot be read, a plan or an id is not there, or the model or the card is not known.
+    Raise UsageError if a file cannot be read, a plan or an id does not exist, or the model or the GPU is unknown.
 
     >>> import oomdoctor
     >>> changes = oomdoctor.fix("fixtures/compare/today.yaml", gpu="RTX 4090", review=True)
@@ -54,10 +54,10 @@ def fix(
 
 
 def apply_fix(changes: ConfigFix, folder: Path | None = None) -> WrittenFix:
-    """Write the files of a fix, each whole or not at all; a copy of each changed file is kept as FILE.bak-1, FILE.bak-2 and so on.
+    """Write the files of a fix, each atomically; a copy of each changed file is kept as FILE.bak-1, FILE.bak-2 and so on.
 
-    With `folder` the files are written there instead. Raise UsageError, with nothing replaced, where a file was changed since it
-    was read, a folder cannot be written, or a file of that name in `folder` says something else.
+    With `folder` the files are written there instead. Raise UsageError, with nothing replaced, if a file was changed since it
+    was read, a folder cannot be written, or a file of that name in `folder` has different contents.
 
     >>> import oomdoctor, tempfile
     >>> changes = oomdoctor.fix("fixtures/compare/today.yaml", gpu="RTX 4090", review=True)
@@ -72,9 +72,9 @@ def apply_fix(changes: ConfigFix, folder: Path | None = None) -> WrittenFix:
 
 
 def files_to_write(changes: ConfigFix, folder: Path | None = None) -> dict[str, bytes]:
-    """Return the files that are not yet as they are to be, by path; in `folder`, which is made, where one is named.
+    """Return the files that still have to be written, by path; in `folder`, which is created, if given.
 
-    Raise UsageError where a file of that name in `folder` says something else.
+    Raise UsageError if a file of that name in `folder` has different contents.
     """
     if folder is None:
         return changes.applied.files
@@ -93,7 +93,7 @@ def files_to_write(changes: ConfigFix, folder: Path | None = None) -> dict[str, 
 
 
 def _choice(proposals: ProposalSelection, plans: AnyPlans | None, *, review: bool, only: Sequence[str], plan: int | None) -> Choice:
-    """Return what is done and what waits. Raise UsageError where something was named that is not there."""
+    """Return what is done and what waits. Raise UsageError if something was named that does not exist."""
     if only and plan is not None:
         raise UsageError("--plan and --only exclude one another; --only plan-2 is the second plan and nothing else")
     known = sorted({proposal.id for proposal in proposals.all()})

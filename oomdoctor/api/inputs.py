@@ -1,4 +1,4 @@
-"""What a use case is given: paths, logs, the text of a file, the machine of a run. Wrong use is told here, as a UsageError."""
+"""The inputs of a use case: paths, logs, the text of a file, the machine of a run. Wrong use is reported here, as a UsageError."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from oomdoctor.opening import open_file_or_pipe
 Path = Union[str, "os.PathLike[str]"]
 Paths = Union[Path, Sequence[Path]]
 Machine = Union[Environment, Path, None]
-"""A machine, a file that describes one, `auto` (this one if it agrees with the log), `here` (this one), or None."""
+"""A machine, a file that describes one, `auto` (this one if it matches the log), `here` (this one), or None."""
 
 CONFIG_ENDINGS = (
     ".yaml", ".yml", ".json", ".toml", ".sh", ".bash", ".zsh", ".slurm", ".sbatch", ".bat", ".cmd", ".ps1", ".py", ".ipynb", "modelfile",
 )  # fmt: skip
-"""How the names of config files end; of several files the others are logs."""
+"""File name extensions of configs; of several files, the others are logs."""
 _MOST = (4 << 20) + 1
-"""Bytes of a file that describes a machine; what reads it takes no larger JSON, and the beginning of longer texts."""
+"""Bytes read from a machine description; its reader accepts no larger JSON, and only the beginning of longer texts."""
 _NAME = "<environment>"
 _GAPS = 8
 
@@ -42,12 +42,12 @@ def path_text(path: Path | None) -> str | None:
 
 
 def default_jobs() -> int:
-    """Return how many threads read logs where nobody says: the number of CPUs, at most 4."""
+    """Return the default number of threads that read logs: the number of CPUs, at most 4."""
     return min(4, os.cpu_count() or 1)
 
 
 def read_beginning(path: str, option: str) -> bytes:
-    """Read the first 4 MiB of a file, or of standard input (`-`). Raise UsageError under the name of `option` where that fails."""
+    """Read the first 4 MiB of a file, or of standard input (`-`). Raise UsageError naming `option` if that fails."""
     try:
         if path == "-":
             return sys.stdin.buffer.read(_MOST)
@@ -58,7 +58,7 @@ def read_beginning(path: str, option: str) -> bytes:
 
 
 def machine_source(machine: Machine) -> MachineSource | None:
-    """Return where the machine of a run comes from; it is looked at, or its file parsed, only when a log needs it."""
+    """Return the source of a run's machine; it is examined, or its file parsed, only when a log needs it."""
     if machine is None:
         return None
     if isinstance(machine, Environment):
@@ -71,7 +71,7 @@ def machine_source(machine: Machine) -> MachineSource | None:
 
 
 def unread_lines(diagnosis: Diagnosis) -> tuple[str, ...]:
-    """Return why nothing at all could be read, a line for each input; no line where something was read."""
+    """Return why nothing could be read, one line per input; empty if something was read."""
     case = diagnosis.case
     if any(source.size for source in case.sources):
         return ()
@@ -80,7 +80,7 @@ def unread_lines(diagnosis: Diagnosis) -> tuple[str, ...]:
 
 
 def partly_unread_lines(diagnosis: Diagnosis) -> tuple[str, ...]:
-    """Return which inputs could not be read, or not to their end, and why, a line for each."""
+    """Return which inputs could not be read completely, and why, one line each."""
     lines = tuple(_gap_line(gap) for gap in diagnosis.case.gaps if gap.what in diagnosis.case.not_read)
     return lines if len(lines) <= _GAPS else (*lines[:_GAPS], f"and {len(lines) - _GAPS} more that could not be read")
 

@@ -1,4 +1,4 @@
-"""The card and the model that a use case is asked about, by the names that people give them."""
+"""The GPU and the model of a use case, by the names that people give them."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from oomdoctor.setups.picture_models import named_pictures
 
 _SIZE = re.compile(r"\s*([-+]?\d{1,12}(?:\.\d{1,6})?)\s*(?:GB|GiB|G)\s*", re.IGNORECASE)
 _LARGEST_CARD = 1024
-"""GB; the largest cards have 288."""
+"""GB; the largest GPUs have 288."""
 _FILE = re.compile(r"\.(?!gguf$|safetensors$|bin$|pth?$|a\d+b$)[a-z][a-z0-9]{1,7}$")
-"""How the names of files end that hold no model."""
+"""File name extensions of files that contain no model."""
 
 
 def find_card(name: str) -> Card:
-    """Return the card of a name (`RTX 4090`, `2x A100`) or of a size (`24GB`), of several sizes the commonest.
+    """Return the GPU with a name (`RTX 4090`, `2x A100`) or a size (`24GB`); of several sizes, the most common.
 
-    Raise UsageError with the names that may be meant where it is not known.
+    Raise UsageError with the names that may be meant if it is unknown.
     """
     size = _SIZE.fullmatch(name)
     if size is not None and not 1 <= float(size[1]) <= _LARGEST_CARD:
@@ -51,9 +51,9 @@ def find_card(name: str) -> Card:
 
 
 def asked_card(gpu: str | None, settings: RunSettings) -> Card | None:
-    """Return the card that somebody names, else the one that the files of a job ask for; None where neither names a known one.
+    """Return the GPU that was named, or otherwise the one requested in the job files; None if neither names a known one.
 
-    Raise UsageError where `gpu` is not known.
+    Raise UsageError if `gpu` is unknown.
     """
     if gpu is not None:
         return find_card(gpu)
@@ -61,14 +61,14 @@ def asked_card(gpu: str | None, settings: RunSettings) -> Card | None:
 
 
 def cards_there(gpus: int | None, settings: RunSettings) -> int | None:
-    """Return how many cards there are: the number that was given, else those that the files of a job ask for."""
+    """Return how many GPUs there are: the given number, or otherwise those requested in the job files."""
     return gpus or positive(settings.cards)
 
 
 def model_among(paths: Sequence[str], model: str | None) -> tuple[tuple[str, ...], str | None]:
-    """Return the paths and the model, which may stand among the paths: `estimate "Qwen3 8B"` is what people write.
+    """Return the paths and the model, which may be among the paths: `estimate "Qwen3 8B"` is what people write.
 
-    The name need not be known: who asks for the model of a mistyped one is told what it may mean.
+    The name need not be known: looking up a mistyped model later suggests what it may mean.
     """
     named = [] if model is not None else [path for path in paths if is_model_name(path)]
     if len(named) != 1:
@@ -77,17 +77,17 @@ def model_among(paths: Sequence[str], model: str | None) -> tuple[tuple[str, ...
 
 
 def is_model_name(path: str) -> bool:
-    """Return whether a path that is not there is meant as the name of a model: a known one, or none that ends like a file's."""
+    """Return whether a nonexistent path is meant as a model name: a known one, or one without a file name extension."""
     return path != "-" and not os.path.exists(path) and (_FILE.search(path.lower()) is None or model_row(path) is not None)
 
 
 def number_of_cards(card: Card | None, gpus: int | None) -> int | None:
-    """Return how many cards there are: the number that was given, else that in the name of the card (`2x4090`)."""
+    """Return how many GPUs there are: the given number, or otherwise that in the GPU name (`2x4090`)."""
     return gpus or (None if card is None else card.count)
 
 
 def known_framework(name: str | None, pack: Pack) -> str | None:
-    """Return the name of a framework. Raise UsageError where no framework and no server is called so."""
+    """Return the name of a framework. Raise UsageError if no framework and no server has that name."""
     if name is None:
         return None
     records = pack.records(FRAMEWORKS)
@@ -99,7 +99,7 @@ def known_framework(name: str | None, pack: Pack) -> str | None:
 
 
 def card_assumption(card: Card | None) -> tuple[Assumption, ...]:
-    """Return what was taken for the size of a card whose name has several."""
+    """Return the assumed size of a GPU whose name has several."""
     if card is None or not card.others:
         return ()
     others = [f"{size} GB" for size in card.others]
@@ -108,14 +108,14 @@ def card_assumption(card: Card | None) -> tuple[Assumption, ...]:
 
 
 def job_assumption(card: Card | None, settings: RunSettings) -> tuple[Assumption, ...]:
-    """Return what is taken from the files of a job: the card that they ask for."""
+    """Return what is assumed from the job files: the GPU that they request."""
     if card is None or settings.card is None or commonest_card(settings.card) != card:
         return ()
     return (assumed("card", f"the card that the job asks for: {settings.card}", f"按作业申请的显卡：{settings.card}"),)
 
 
 def tag_assumption(model: str | None) -> tuple[Assumption, ...]:
-    """Return what was taken for the format of a model of Ollama's library whose tag does not say it."""
+    """Return the assumed format of a model in Ollama's library whose tag does not give it."""
     if model is None or not is_ollama_tag(model) or has_format(model):
         return ()
     en = f"the format that Ollama gives {model} by default: its own where it was released in one, else Q4_K_M"
@@ -123,7 +123,7 @@ def tag_assumption(model: str | None) -> tuple[Assumption, ...]:
 
 
 def cards_of_other_sizes(card: Card) -> Iterator[Card]:
-    """Yield the cards that have the written name too."""
+    """Yield the other GPUs with the given name."""
     for size in card.others:
         other = commonest_card(card.name.replace(f"{card.gigabytes}GB", f"{size}GB"))
         if other is not None:
@@ -131,7 +131,7 @@ def cards_of_other_sizes(card: Card) -> Iterator[Card]:
 
 
 def find_shape(name: object, settings: RunSettings) -> Shape:
-    """Return the shape of a model by its name, or by the folder or file of its config.json. Raise UsageError where it is not known."""
+    """Return the shape of a model by its name, or by the folder or file of its config.json. Raise UsageError if it is unknown."""
     if not name:
         raise UsageError(which_model(settings))
     shape = read_shape(str(name)) or model_shape(str(name)) or named_pictures(str(name))
@@ -141,12 +141,12 @@ def find_shape(name: object, settings: RunSettings) -> Shape:
 
 
 def only_text(name: object, what: str) -> None:
-    """Raise UsageError where a table of tokens is asked of what makes pictures."""
+    """Raise UsageError if a table of tokens is requested for an image generator."""
     if name and named_pictures(str(name)) is not None:
         raise UsageError(f"{what} is of models that read text, and {name} makes pictures; take --cards, or one --size at a time")
 
 
 def fetch_unknown(name: object) -> None:
-    """Fetch the config.json of a model that neither the table nor this machine knows. Raise UsageError where it cannot be had."""
+    """Fetch the config.json of a model that neither the table nor this machine knows. Raise UsageError if it is not available."""
     if name and model_shape(str(name)) is None and read_config(str(name)) is None:
         fetch_config(str(name))

@@ -1,4 +1,4 @@
-"""The way from logs to a diagnosis: inputs -> windows -> events -> incidents -> case -> findings."""
+"""The path from logs to a diagnosis: inputs -> windows -> events -> incidents -> case -> findings."""
 
 from __future__ import annotations
 
@@ -67,18 +67,18 @@ _OWN_BARS = ("model-load", "data-loading", "evaluation", "generation")
 """Phases whose bars count no training steps, often without a name."""
 _ON_THE_CARD = (Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM)
 _NO_SETTING = {"runs", "sharded", "vision", "gradients", "answers", "computes", "launch_command"}
-"""Fields of messages of context that are no setting: what runs, and what it computes."""
+"""Fields of context messages that are not settings: what runs, and what it computes."""
 _MODEL = ("training.model", "log.model_name_or_path", "log.all_params")
-"""Facts that can tell which model it is."""
+"""Facts that can identify the model."""
 
 
 class _RunMachine(Struct, frozen=True):
-    """The machine of the run, as far as the user names one or one agrees with the log."""
+    """The machine of the run, if the user names one or one matches the log."""
 
     environment: Environment | None = None
     note: Text | None = None
     log_facts: Mapping[str, Value] = {}
-    """What the machine says where the log is silent, by the names of the log."""
+    """What the machine provides where the log says nothing, by the log's names."""
     facts: Mapping[str, Fact] = {}
     gaps: tuple[Gap, ...] = ()
 
@@ -99,13 +99,13 @@ def diagnose_logs(
     stated: Callable[[Sequence[Event]], Sequence[ObservedFile]] | None = None,
     is_one: bool = False,
 ) -> Diagnosis:
-    """Diagnose one run from its logs (`names`), or from `text` at hand, which then has the name `names[0]`.
+    """Diagnose one run from its logs (`names`), or from a given `text`, which is then named `names[0]`.
 
-    `beside` is what was seen of the same run; where there is some, the logs are those of one run.
-    `config` are paths of the run's config files; those beside them that they name are read too. `machine` is where the run
-    may have run. `measured` are facts that no text tells; then, too, the logs are those of one run. `version` returns the path from
-    which a config file is read: its own, or that of a copy of what it was. `stated` returns what else was seen, once what the logs show
-    is known. `is_one`: the logs are known to be those of one run.
+    `beside` are observations of the same run; if there are any, the logs are those of one run. `config` are paths of the run's config
+    files; neighboring files that they name are read too. `machine` is where the run may have run. `measured` are facts not stated in any
+    text; then, too, the logs are those of one run. `version` returns the path from which a config file is read: its own, or that of a copy
+    of its earlier version. `stated` returns further observations, once what the logs show is known. `is_one`: the logs are known to be
+    those of one run.
     """
     reading = LogReader(pack, jobs=jobs, progress=progress, early=early)
     missing = [name for name in names if isinstance(name, MissingSource)]
@@ -153,11 +153,11 @@ def _diagnosis(
     log = {**log, **judged.facts}
     ledgers = server_ledgers(events, pack.topics, _programs(recogniser, pack))
     failures = tuple(_with_surroundings(_with_figures(incident, ledgers, values), by_source) for incident in judged.incidents)
-    told = _told(decided, reads, settings, log, pack) if not failures or decided.reason == "unknown-memory-error" else None
+    told = _user_description(decided, reads, settings, log, pack) if not failures or decided.reason == "unknown-memory-error" else None
     if told is not None:
         root = _told_event(told, reads[0], pack)
         decided = verdict_of_told(root)
-        # Where the arithmetic answers, no rule need guess.
+        # If the arithmetic gives an answer, no rule need guess.
         failures = () if told.plans is not None else (Incident(root=root, kind=root.kind, certainty=told.certainty, phase=root.phase),)
         events = [*events, root]
         if told.framework is not None:
@@ -226,7 +226,7 @@ def _diagnosis(
 
 
 def _printed_options(reads: Sequence[SourceEvents]) -> dict[str, str]:
-    """Return the options that the beginnings and ends of the first logs show."""
+    """Return the options shown at the beginning and end of the first logs."""
     texts = (part for read in reads[:_WITH_OPTIONS] for part in (read.first, read.last if read.source.size > len(read.first) else b""))
     return options_in("\n".join(text.decode("utf-8", "replace") for text in texts))
 
@@ -243,7 +243,7 @@ def _all_facts(
     recogniser: Recogniser,
     pack: Pack,
 ) -> dict[str, Fact]:
-    """Return what rules may ask of a case: what was `read`, and what follows from it. Later facts build on the ones before."""
+    """Return the facts of a case that rules can query: what was `read`, and what follows from it. Later facts build on earlier ones."""
     known = dict(read)
     kind = failures[0].kind if failures else None
     if kind is Kind.HOST_OOM:
@@ -265,13 +265,15 @@ def _all_facts(
 
 
 def _programs(recogniser: Recogniser, pack: Pack) -> dict[str, str]:
-    """Return signature -> the program that prints it, or sees it."""
+    """Return signature -> the program that prints it, or observes it."""
     printed = {signature.id: signature.program for signature in recogniser.signatures.values()}
     return printed | {name: core.program for name, core in pack.observations.items()}
 
 
-def _told(decided: Verdict, reads: Sequence[SourceEvents], settings: RunConfig | None, log: Mapping[str, Value], pack: Pack) -> Told | None:
-    """Return what somebody says of a run, where the text is short and holds no failure of a log."""
+def _user_description(
+    decided: Verdict, reads: Sequence[SourceEvents], settings: RunConfig | None, log: Mapping[str, Value], pack: Pack
+) -> Told | None:
+    """Return a user's description of a run if the text is short and contains no log failure."""
     read = reads[0] if len(reads) == 1 else None
     if read is None or decided.reason not in ("none", "unknown-memory-error") or not 0 < read.source.size <= len(read.last):
         return None
@@ -284,7 +286,7 @@ def _told(decided: Verdict, reads: Sequence[SourceEvents], settings: RunConfig |
 
 
 def _told_event(told: Told, read: SourceEvents, pack: Pack) -> Event:
-    """Return what somebody says as an event at its line."""
+    """Return what someone says as an event at its line."""
     before = read.last.decode("utf-8", "replace")[: told.start]
     place = Place(read.source.name, len(before.encode("utf-8")), before.count("\n") + 1)
     return replace(Observer(pack).event(told.signature), place=place, text=told.text, says=None, certainty=told.certainty, phase=told.phase)
@@ -293,7 +295,7 @@ def _told_event(told: Told, read: SourceEvents, pack: Pack) -> Event:
 def _expected_run(
     failures: Sequence[Incident], settings: RunConfig | None, log: Mapping[str, Value], values: Mapping[str, Fact]
 ) -> RunExpectedVsObserved | None:
-    """Return what the run should have taken, where a card's memory failed and something tells the model."""
+    """Return the memory a run should have used, if a GPU's memory failed and the model is identified."""
     if not failures or failures[0].kind not in _ON_THE_CARD or not any(name in values for name in _MODEL):
         return None
     from oomdoctor.planning.observed.run_expected_vs_observed import run_expected_vs_observed  # noqa: PLC0415 - most logs do not tell the model
@@ -309,7 +311,7 @@ def _plan_first(
     failure: Incident,
     pack: Pack,
 ) -> tuple[Finding, ...]:
-    """Return the findings with the smallest plan that fits as the first thing to do, where the memory model explains the first."""
+    """Return the findings with the smallest fitting plan as the first step, if the memory model explains the first finding."""
     if not judged or not run.explains(judged[0]):
         return tuple(judged)
     from oomdoctor.planning.told.smallest_plan import with_smallest_plan  # noqa: PLC0415 - few failures are so well explained
@@ -326,7 +328,7 @@ def _expected_server(
     values: Mapping[str, Fact],
     pack: Pack,
 ) -> ServerExpectedVsObserved | None:
-    """Return what a server should have made of its card, where its memory failed or it printed it, and something tells the model."""
+    """Return how a server should have used its GPU, if its memory failed or the server printed it, and the model is identified."""
     serving = log.get("log.framework") in pack.names("servers") or (settings is not None and settings.settings.method == "serve")
     failed = bool(failures) and failures[0].kind in _ON_THE_CARD
     started = not failures and bool(ledgers) and decided.memory_failure == "no"
@@ -339,7 +341,7 @@ def _expected_server(
 
 
 def _run_machine(machine: MachineSource | None, events: Sequence[Event], log: Mapping[str, Value]) -> _RunMachine:
-    """Return the machine that was named, or this one where it agrees with the log; nothing where nobody asks for one."""
+    """Return the named machine, or this one if it matches the log; empty if none was requested."""
     if machine is None:
         return _RunMachine()
     match = match_log(machine, find_log_traces(events, log))
@@ -350,7 +352,7 @@ def _run_machine(machine: MachineSource | None, events: Sequence[Event], log: Ma
 
 
 def _run_first(judged: Sequence[Finding], pack: Pack) -> tuple[Finding, ...]:
-    """Put what happened in the run before what is wrong with its machine, and leave out what is only worth knowing of a machine."""
+    """Put what happened in the run before problems with its machine, and leave out what is only worth knowing about a machine."""
     problems = pack.names("problems")
     machine = {finding.id for finding in judged if finding.id in problems and "/environment/" in pack.path("problems", finding.id)}
     about = [finding for finding in judged if finding.id in machine and finding.severity != "note" and not finding.unknowns]
@@ -381,7 +383,7 @@ def _settings(
 
 
 def _stated(starts: Sequence[LogStart], failures: Sequence[Incident]) -> StatedRun:
-    """Return what the text around a failure says of its run; most logs hold nothing that a person wrote."""
+    """Return what the text around a failure says about its run; most logs contain nothing written by a person."""
     passages = [(start.name, *read_passages(start.data)) for start in starts[:_WITH_OPTIONS]] if failures else []
     if not any(marked or spoken for _, marked, spoken in passages):
         return StatedRun()
@@ -393,7 +395,7 @@ def _stated(starts: Sequence[LogStart], failures: Sequence[Incident]) -> StatedR
 def _with_stated(
     settings: RunConfig | None, log: dict[str, Value], stated: StatedRun, failures: Sequence[Incident], pack: Pack
 ) -> tuple[RunConfig | None, dict[str, Value]]:
-    """Return settings and facts of the log with what is stated where they are silent."""
+    """Return settings and log facts, filled in with what is stated where they say nothing."""
     if not (stated.facts or stated.tried):
         return settings, log
     from oomdoctor.setups.words.applied import stated_log_facts, with_stated  # noqa: PLC0415 - as above
@@ -408,7 +410,7 @@ def _with_stated(
 def _running(
     log: Mapping[str, Value], failures: Sequence[Incident], stated: StatedRun, recogniser: Recogniser, pack: Pack
 ) -> tuple[str, ...]:
-    """Return the programs whose commands tell what is in force: the one that the log shows or names, and the one that gave the message."""
+    """Return the programs whose commands show the settings in force: those the log shows or names, and the one that printed the message."""
     known = {record.framework for record in pack.frameworks}
     failed = [_programs(recogniser, pack)[failure.root.signature] for failure in failures[:1]]
     program = stated.first("framework")
@@ -417,7 +419,7 @@ def _running(
 
 
 def _samples(events: Sequence[Event]) -> list[Event]:
-    """Return the first events of each signature: what rules look at, however often a message was repeated."""
+    """Return the first events of each signature: what rules examine, however often a message was repeated."""
     counts: dict[str, int] = {}
     samples: list[Event] = []
     for event in events:
@@ -434,7 +436,7 @@ def _with_figures(incident: Incident, ledgers: Sequence[ServerLedger], settings:
 
 
 def _with_surroundings(incident: Incident, by_source: Mapping[str, SourceEvents]) -> Incident:
-    """Return an incident with what stands before it in its log: the frames of its writer, and how many steps had passed."""
+    """Return an incident with what precedes it in its log: the frames of its writer, and how many steps had completed."""
     place = incident.root.place
     read = by_source[place.source]
     lines = clean_lines(read.tracebacks.get(place.offset, b""), 0)
@@ -444,7 +446,7 @@ def _with_surroundings(incident: Incident, by_source: Mapping[str, SourceEvents]
 
 
 def _failure_text(failures: Sequence[Incident], by_source: Mapping[str, SourceEvents]) -> FailureText | None:
-    """Return what stands around the first failure."""
+    """Return the text around the first failure."""
     if not failures:
         return None
     root = failures[0].root
@@ -453,7 +455,7 @@ def _failure_text(failures: Sequence[Incident], by_source: Mapping[str, SourceEv
 
 
 def _last_step(failures: Sequence[Incident], by_source: Mapping[str, SourceEvents]) -> int | None:
-    """Return the last step that progress showed before the first failure, or before another of the same log."""
+    """Return the last step that progress showed before the first failure, or before another in the same log."""
     if not failures:
         return None
     root = failures[0].root

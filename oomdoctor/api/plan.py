@@ -1,4 +1,4 @@
-"""What to change so that a run fits its cards."""
+"""What to change so that a run fits on its GPUs."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ def plan(
     top: int = 5,
     rules: Path | None = None,
 ) -> AnyPlans:
-    """Plan what to change so that a run fits its cards, the smallest change first and `top` plans at most.
+    """Plan what to change so that a run fits on its GPUs, the smallest change first and at most `top` plans.
 
-    `config` are the run's config files, `log` its logs or their diagnosis; either is enough, and of a `model` alone LoRA is planned.
-    `gpu` is the name of a card or a size (`24GB`), by default the card of the log, and `gpus` how many. `model` and `hub` are those
-    of `estimate`, and so are `settings` and `serve`, which go before what the files say; a log tells its own.
-    `framework` is the run's where nothing shows it, `server_version` the release of a server where neither a file nor
-    a log names it. What had to be assumed of the run is in `now.assumptions` of the result. `rules` is a folder of rules that are
-    laid over the built-in ones.
+    `config` are the run's config files, `log` its logs or their diagnosis; either is enough, and for a `model` alone LoRA is planned.
+    `gpu` is the name of a GPU or a size (`24GB`), by default the GPU of the log, and `gpus` the number of them. `model` and `hub` are those
+    of `estimate`, and so are `settings` and `serve`, which override the files; a log gives its own.
+    `framework` is the run's if nothing shows it, `server_version` the server release if neither a file nor
+    a log names it. The assumptions made about the run are in `now.assumptions` of the result. `rules` is a folder of rules that are
+    added on top of the built-in ones.
 
-    Raise UsageError where a file cannot be read, or the model or the card is not known.
+    Raise UsageError if a file cannot be read, or the model or the GPU is unknown.
 
     >>> import oomdoctor
     >>> plans = oomdoctor.plan("fixtures/compare/today.yaml", gpu="RTX 4090")
@@ -95,7 +95,7 @@ def _request(
     is_known: bool,
     gpu: str | None,
 ) -> PlanRequest:
-    """Return the run that logs and configs tell of."""
+    """Return the run described by logs and configs."""
     diagnosis = log if isinstance(log, Diagnosis) else None
     if not isinstance(log, Diagnosis) and log:
         from oomdoctor.api.pipeline import diagnose_logs  # noqa: PLC0415 - a plan from configs alone reads no log

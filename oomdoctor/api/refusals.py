@@ -1,4 +1,4 @@
-"""For which settings the program of a run does not start: what `estimate`, `check` and `plan` say of it."""
+"""The settings with which a run's program does not start, as reported by `estimate`, `check` and `plan`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from oomdoctor.setups.programs.installed import installed_frameworks
 from oomdoctor.setups.programs.refusals import LaunchedRun, refusals
 
 _SAID_ELSEWHERE = frozenset({"packed_whole", "bf16"})
-"""Checks of which rules/checks has a complaint of its own."""
+"""Checks for which rules/checks has its own complaint."""
 
 
 def run_refusals(
     settings: RunSettings, shape: Shape, framework: str | None, model: str | None, gpus: int | None, card: Card | None, pack: Pack
 ) -> tuple[StartupRefusal, ...]:
-    """Return the checks at which the program ends; `gpus` is None where nobody says how many cards there are."""
+    """Return the checks at which the program stops; `gpus` is None if the number of GPUs is unknown."""
     record = pack.record(FRAMEWORKS, framework or "")
     if record is None or framework is None:
         return ()
@@ -35,7 +35,7 @@ def run_refusals(
 
 
 def config_refusals(run: RunConfig, model: str | None, gpus: int | None, card: Card | None, pack: Pack) -> tuple[ConfigIssue, ...]:
-    """Return the same as complaints about a config, each at the line of its setting; none where the model is not known."""
+    """Return the same as complaints about a config, each at the line of its setting; empty if the model is unknown."""
     try:
         shape = find_shape(model or run.settings.model, run.settings)
     except UsageError:

@@ -1,4 +1,4 @@
-"""What use cases return where it is more than one structure of a case."""
+"""What use cases return if it is more than one structure of a case."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ if TYPE_CHECKING:
 
 
 class RunEstimate(Struct, frozen=True, kw_only=True):
-    """What a run takes of a card, and whether it fits there."""
+    """The memory a run uses on a GPU, and whether it fits."""
 
     estimate: Estimate | Served
-    """Of a server that takes its share of the card in advance, what becomes of that share."""
+    """For a server that reserves its share of the GPU in advance, how that share is used."""
     needed: Estimate | None = None
-    """What the run must find on a card so that no request fails, with a card or without; None for a server that takes a share."""
+    """What must be available on a GPU for no request to fail, with or without a specific GPU; None for a server that reserves a share."""
     fit: Fit | None = None
-    """The run held against the card; None for a server, and where no card was named."""
+    """The run checked against the GPU; None for a server, or if no GPU was specified."""
     otherwise: tuple[Otherwise, ...] = ()
-    """What was assumed and decides, taken the other way; what turns the verdict stands first."""
+    """Decisive assumptions, each taken the other way; those that change the verdict come first."""
     simulation: Simulation | None = None
-    """Its first steps, request by request; None where nobody asked."""
+    """Its first steps, request by request; None if not requested."""
     refusals: tuple[StartupRefusal, ...] = ()
-    """Settings for which the program does not start, whatever memory there is."""
+    """Settings with which the program does not start, whatever memory is available."""
 
     @property
     def fits(self) -> Fits | None:
-        """Whether the run fits, or the server starts: `yes`, `no` or `close`; None where no card was named and nothing is refused."""
+        """Whether the run fits, or the server starts: `yes`, `no` or `close`; None if no GPU was specified and nothing is refused."""
         return "no" if self.refusals else self.fits_alone
 
     @property
     def fits_alone(self) -> Fits | None:
-        """The same of the memory alone, whatever the program refuses."""
+        """The same for memory alone, whatever the program refuses."""
         if isinstance(self.estimate, Served):
             return self.estimate.starts
         return None if self.fit is None else self.fit.fits
@@ -57,12 +57,12 @@ class ConfigCheck(Struct, frozen=True, kw_only=True):
     config: RunConfig
     """The settings, and in `issues` what stops the run or has no effect."""
     memory: RunEstimate | None = None
-    """None where no card was named, and where `unknown` says why the memory cannot be told."""
+    """None if no GPU was specified, or if `unknown` says why the memory is not known."""
     unknown: str | None = None
     gaps: tuple[Gap, ...] = ()
     """What could not be read or is not known."""
     bugs: tuple[KnownBug, ...] = ()
-    """The known memory bugs of the framework's release, where a file names it or it is installed here."""
+    """The known memory bugs of the framework's release, if a file names it or it is installed here."""
 
     def is_wrong(self, *, strict: bool = False) -> bool:
         """Return whether there is an error or the run does not fit; `strict` counts warnings, and a run that may not fit."""
@@ -78,11 +78,11 @@ class ConfigFix(Struct, frozen=True, kw_only=True):
     before: Mapping[str, bytes]
     """The files as they are, by path."""
     applied: AppliedProposals
-    """The files as they are to be (`applied.files`), and each step to them."""
+    """The files as they will be (`applied.files`), and each step to them."""
     choice: Choice
     """What is done, what waits for a person's decision, and what else could be done."""
     plans: AnyPlans | None = None
-    """What makes the run fit; None where nobody asked and the logs do not tell enough."""
+    """What makes the run fit; None if not requested and the logs do not show enough."""
     is_incomplete: bool = False
     """Whether something is left that was not changed."""
 
@@ -91,7 +91,7 @@ class WrittenFix(Struct, frozen=True, kw_only=True):
     """The files that were written."""
 
     copies: Mapping[str, str]
-    """Each changed file, and the copy that was kept of the old one."""
+    """Each changed file, and the copy kept of the old one."""
     created: tuple[str, ...]
 
 

@@ -1,4 +1,4 @@
-"""Test rule files: whether all that they name exists, whether they are fast and not too eager, and whether their examples hold."""
+"""Test rule files: whether everything they name exists, whether they are fast and not too broad, and whether their examples pass."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from oomdoctor.triage.placing import Layouts
 
 
 class RulesTrial(Struct, frozen=True):
-    """What a test of rules came to."""
+    """The result of a test of rules."""
 
     tested: Mapping[str, int]
     """Kind of rule (`signatures`, `tables`) -> how many were tested."""
@@ -42,9 +42,9 @@ class RulesTrial(Struct, frozen=True):
 
 
 def try_rules(root: Path, paths: Sequence[Path] = ()) -> RulesTrial:
-    """Test the rules of a folder, or those of them that lie below `paths`; files elsewhere are tested as if they lay in the folder.
+    """Test the rules in a folder, or those below `paths`; files elsewhere are tested as if they were in the folder.
 
-    Raises RuleError at a file that cannot be read as rules at all.
+    Raises RuleError for a file that cannot be read as rules at all.
     """
     rules = load_records(root)
     for path in paths:
@@ -121,6 +121,6 @@ def _examples(rules: RuleSet, chosen: Callable[[str], bool]) -> Iterator[Wrong]:
 
 
 def _healthy(root: Path) -> list[str]:
-    """Return lines that programs print when all is well; they stand beside the rules."""
+    """Return lines that programs print when all is well; they are stored next to the rules."""
     path = root / "healthy.txt"
     return path.read_text(encoding="utf-8").splitlines() if path.is_file() else []

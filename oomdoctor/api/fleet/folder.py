@@ -1,4 +1,4 @@
-"""A folder of several jobs -> one answer with a line for each, put together as triage does; one in full only where one failed."""
+"""A folder of several jobs -> one answer with a line for each, grouped as in triage; a full diagnosis only if a single one failed."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from oomdoctor.triage.row import JobRow
 from oomdoctor.triage.work import Worker
 
 _JUDGED = 24
-"""Up to so many failures each gets findings of its own; of more, the first of each group."""
+"""Up to this many failures get individual findings; beyond that, only the first of each group."""
 
 
 class _Judged(Struct, frozen=True):
-    """A job with what it came to."""
+    """A job with its result."""
 
     job: Job
     row: JobRow
@@ -44,9 +44,9 @@ class _Judged(Struct, frozen=True):
 def diagnose_jobs(
     paths: Sequence[str], sources: Sequence[str | MissingSource], pack: Pack, *, jobs: int, machine: MachineSource | None
 ) -> Diagnosis | None:
-    """Return a diagnosis of the jobs whose logs lie below some paths; None where they are one job, or none of them failed.
+    """Return a diagnosis of the jobs whose logs are below some paths; None if they are one job, or none of them failed.
 
-    `sources` are the files below the paths that are read. Where one job alone failed, it is told in full beside a line for each.
+    `sources` are the files below the paths that are read. If only one job failed, its full diagnosis comes with a line for each.
     """
     present = frozenset(source for source in sources if isinstance(source, str))
     worker = Worker(pack, str, tool=__version__, rules="", tells_settings=False)
@@ -68,13 +68,13 @@ def diagnose_jobs(
     if alone:
         diagnosis = diagnose_logs([*alone, *missing], pack, jobs=jobs, machine=machine, is_one=True)
         return replace(diagnosis, case=replace(diagnosis.case, runs=tuple(each.line for each in judged)))
-    titles = _titles(failed, pack)
+    titles = _first_findings(failed, pack)
     lines = [replace(each.line, title=titles.get(_failure_of(each))) for each in judged]
     return Diagnosis(case=_case(judged, lines, missing), findings=())
 
 
 def _jobs(paths: Sequence[str], present: frozenset[str], worker: Worker, pack: Pack) -> list[tuple[str, Job]]:
-    """Return the jobs with a name for each: as their paths tell them apart, and where no path is known, by what numbers a run."""
+    """Return the jobs with a name for each: from their paths or, if no path is known, from their run numbers."""
     layouts = Layouts(list(pack.records(LAYOUTS)))
     families: dict[str, list[PlacedFile]] = {}
     for listed in list_folders(paths):
@@ -84,7 +84,7 @@ def _jobs(paths: Sequence[str], present: frozenset[str], worker: Worker, pack: P
     jobs = [job for family, files in families.items() for job in worker.jobs(family, files)]
     known = [job for job in jobs if job.layout != PLAIN]
     if len(known) == 1:
-        return []  # what lies beside the logs of a job belongs to it
+        return []  # what is next to a job's logs belongs to it
     plain = [job for job in jobs if job.layout == PLAIN]
     groups = [[plain[number] for number in numbers] for numbers in group_by_run([job.files[0].path for job in plain])]
     names = name_runs([[file.path for job in group for file in job.files] for group in groups]) if groups else []
@@ -115,8 +115,8 @@ def _failure_of(judged: _Judged) -> str | None:
     return judged.line.group or (judged.line.incident.root.signature if judged.line.incident is not None else None)
 
 
-def _titles(failed: Sequence[_Judged], pack: Pack) -> dict[str | None, Text | None]:
-    """Return the first finding on each failure, of those that are alike the one of the first."""
+def _first_findings(failed: Sequence[_Judged], pack: Pack) -> dict[str | None, Text | None]:
+    """Return the first finding for each failure; failures that are alike share that of the first."""
     titles: dict[str | None, Text | None] = {}
     for each in failed:
         failure = _failure_of(each)
@@ -128,7 +128,7 @@ def _titles(failed: Sequence[_Judged], pack: Pack) -> dict[str | None, Text | No
 
 
 def _own_logs(judged: _Judged) -> list[str]:
-    """Return the logs of the start of a job that failed; none where they lie in a file with those of others."""
+    """Return the logs of a failed job's run; empty if they are in a file with those of others."""
     attempts = [attempt for attempt in judged.job.attempts if attempt.number == judged.row.attempt and judged.line.is_apart]
     return [piece.path for attempt in attempts for stream in attempt.streams for piece in stream]
 

@@ -18,10 +18,10 @@ from oomdoctor.triage.store.parts import Parts
 
 
 def merge(stores: Sequence[str], *, into: str | None = None) -> TriageResult:
-    """Sum up what stands in some stores, and keep it in the store `into` besides what is there (default: one in the cache).
+    """Sum up the contents of some stores, and keep it in the store `into` in addition to what is there (default: one in the cache).
 
-    One store alone, in which all shards worked, is only summed up. A job in several stores counts once, as it was read last.
-    Raise UsageError where one is no store, where another triage is at work in the one that is written, or nothing can be written.
+    A single store in which all shards worked is only summed up. A job in several stores counts once, as it was last read.
+    Raise UsageError if one is not a store, if another triage is using the store being written, or nothing can be written.
     """
     folders = [os.path.join(last_store(store), "parts") for store in stores]
     problems = [

@@ -1,4 +1,4 @@
-"""Questions in SQL over the rows of a triage."""
+"""SQL queries over the rows of a triage."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from oomdoctor.triage.store.parts import Parts
 from oomdoctor.triage.store.sql import Answer, answer_query, has_duckdb
 
 SECONDS = 60.0
-"""So long a question may take where nobody says."""
+"""The default time limit of a query."""
 
 
 def query(sql: str, *, store: str | None = None, rows: str | None = None, seconds: float = SECONDS) -> Answer:
-    """Answer one SELECT over the table `jobs`: the rows of a store, or those in a file that triage wrote.
+    """Answer one SELECT over the table `jobs`: the rows of a store, or those in a file written by triage.
 
-    The rows of a store are kept as one file beside its parts, made anew when they changed. Raise UsageError where the query is none, or
-    asks for more than the rows, or for longer than `seconds`.
+    The rows of a store are kept as one file next to its parts, rebuilt when they change. Raise UsageError if the query is invalid, or
+    requests more than the rows, or takes longer than `seconds`.
     """
     if rows is not None:
         return answer_query(sql, rows, seconds)
@@ -30,9 +30,9 @@ def query(sql: str, *, store: str | None = None, rows: str | None = None, second
 
 
 def _table(store: str) -> tuple[str, list[str]]:
-    """Return the file of a store's rows, made where there is none that is up to date, and what is missing in it.
+    """Return the file of a store's rows, created if none is up to date, and what is missing in it.
 
-    Its name tells of which parts it was made and what stands in it, so that a damaged one is made anew.
+    Its name shows which parts it was made from and what it contains, so that a damaged one is rebuilt.
     """
     folder, ending = os.path.join(store, "parts"), "parquet" if has_duckdb() else "sqlite"
     made_of = Parts(folder).digest()

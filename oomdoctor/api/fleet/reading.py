@@ -48,11 +48,11 @@ def read_logs(
     expires: int | None,
     progress: Callable[[int, int], None] | None,
 ) -> tuple[int, Known, list[str]]:
-    """Bring all parts in a folder up to date; return how many families were read, what all parts come to, and what was damaged.
+    """Bring all parts in a folder up to date; return how many families were read, the sum of all parts, and what was damaged.
 
-    The state that is kept is that which was listed: what changes later is met by the next run. It is kept where the logs are walked to
-    (`is_walked`), and names what rows depend on beside them (`depends_on`). Rows of jobs that ended before
-    `expires` are dropped. The rest is what `triage` was asked for.
+    The state that is kept is the listed one: later changes are picked up by the next run. It is kept if the logs are found by walking
+    folders (`is_walked`), and names what rows depend on besides them (`depends_on`). Rows of jobs that ended before
+    `expires` are dropped. The rest are the arguments of `triage`.
     """
     if engine == "local":
         local.prepare(jobs)
@@ -95,7 +95,7 @@ def read_logs(
         done, read = done + finished.files, read + finished.read
         if progress is not None:
             progress(done, count)
-    if kept is not None and (shard is None or shard[0] == 0):  # all shards are told the same
+    if kept is not None and (shard is None or shard[0] == 0):  # all shards are given the same
         keep_unlogged(parts, Records(kept), tool=__version__, rules=task.rules_version)
     if expires is not None and shard is None:
         expire(parts, expires)

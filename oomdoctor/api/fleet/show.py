@@ -1,4 +1,4 @@
-"""The groups of a triage: their jobs, and the full diagnosis of the one that stands for each."""
+"""The groups of a triage: their jobs, and the full diagnosis of each group's representative."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class GroupShown(Struct, frozen=True, kw_only=True):
     known: KnownGroups
     jobs: tuple[JobRow, ...]
     diagnosis: Diagnosis | None
-    """Of the job that stands for the group; None where its log is not there any more, or lies inside another file."""
+    """Of the group's representative; None if its log no longer exists, or is inside another file."""
     store: str = ""
-    """The folder of the triage that it is of."""
+    """The folder of the triage it belongs to."""
     ended: int | None = None
     """When that ended, in seconds since 1970."""
 
@@ -50,7 +50,7 @@ class FleetShown(Struct, frozen=True, kw_only=True):
 
 
 def show_group(store: str, number: int, *, window: TimeWindow = ALL, rules: str | None = None) -> GroupShown:
-    """Return the group of a number, as those of a window are numbered. Raise UsageError where the store has no such group."""
+    """Return the group with a number, as numbered within a window. Raise UsageError if the store has no such group."""
     parts = Parts(os.path.join(store, "parts"))
     fleet = summarise(parts.rows(window), window)
     if not 1 <= number <= len(fleet.groups):
@@ -82,7 +82,7 @@ def _shown(groups: Mapping[int, Group], parts: Parts, window: TimeWindow, known:
 
 
 def _diagnosis(row: JobRow, rules: str | None) -> Diagnosis | None:
-    """Return the diagnosis of a job from its files: the one of the failure first."""
+    """Return the diagnosis of a job from its files: the one with the failure first."""
     files = [row.first_file, *(path for path in row.files if path != row.first_file)] if row.first_file is not None else []
     there = [path for path in files if path is not None and MEMBER not in path and os.path.isfile(path)]
     if not there or there[0] != row.first_file or row.layout in _EXPORTED:

@@ -14,18 +14,18 @@ _LAST = "triage_last-store"
 
 
 def store_of(paths: Sequence[str]) -> str:
-    """Return where the rows of some paths are kept where nobody names a place: in the user's cache."""
+    """Return where the rows of some paths are kept by default: in the user's cache."""
     named = "\0".join(sorted(path if is_in_store(path) else os.path.realpath(path) for path in paths))
     return os.path.join(cache.folder(), f"triage-{hashlib.blake2b(named.encode('utf-8', 'surrogateescape'), digest_size=8).hexdigest()}")
 
 
 def remember(store: str) -> None:
-    """Keep which triage was the last."""
+    """Record which triage was the last."""
     cache.keep(_LAST, os.path.abspath(store).encode("utf-8", "surrogateescape"))
 
 
 def last_store(store: str | None) -> str:
-    """Return a store that is named, or that of the last triage. Raise UsageError where there is none."""
+    """Return a store that is named, or that of the last triage. Raise UsageError if there is none."""
     if store is not None:
         if not os.path.isdir(os.path.join(store, "parts")):
             raise UsageError(f"--store {store}: no triage is kept there")

@@ -1,4 +1,4 @@
-"""What a triage that has run came to, from its store: for monitors, and for messages about what is new."""
+"""The results of a completed triage, from its store: for monitors, and for notifications about what is new."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FleetSums(Struct, frozen=True, kw_only=True):
 
     @property
     def news(self) -> list[Group]:
-        """Return the groups that the last run was the first to know, and those that came back, the largest first."""
+        """Return the groups that the last run saw for the first time, and those that came back, the largest first."""
         fresh = frozenset(self.known.news)
         return [group for group in self.fleet.largest if group.id in fresh]
 
@@ -45,7 +45,7 @@ class FleetSums(Struct, frozen=True, kw_only=True):
 
 
 def sum_up(store: str, window: TimeWindow = ALL) -> FleetSums:
-    """Return the figures of a store, of the jobs of a window; memory grows with what is counted, not with the number of rows."""
+    """Return the figures of a store, for the jobs in a window; memory grows with what is counted, not with the number of rows."""
     failures: Counter[FailureKey] = Counter()
     fleet = summarise(_counted(Parts(os.path.join(store, "parts")).rows(window), failures), window)
     return FleetSums(fleet=fleet, known=known_groups(store), failures=dict(failures), ended=last_run(store))

@@ -1,4 +1,4 @@
-"""Many jobs at once: one row a job, and what the rows come to together."""
+"""Many jobs at once: one row per job, and a summary of the rows."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _DAY = 86_400
 
 
 class TriageResult(Struct, frozen=True, kw_only=True):
-    """What a triage came to."""
+    """The result of a triage."""
 
     fleet: Fleet
-    """Empty for a shard: `merge` sums up what all of them made."""
+    """Empty for a shard: `merge` sums up what all of them produced."""
     folder: str
-    """Where the rows lie, in parts."""
+    """The folder of the rows, in parts."""
     files: int
     """Files that were listed."""
     read: int
-    """Families of files that were read now, and not known from before."""
+    """Families of files that were read in this run rather than known from before."""
     known: KnownGroups
-    """What earlier runs of the store knew of the groups; of a shard nothing."""
+    """What earlier runs of the store knew about the groups; empty for a shard."""
     problems: tuple[str, ...] = ()
-    """What of the records could not be read, what of the store was damaged, and what of the work was not done, a line each."""
+    """Unreadable records, damaged parts of the store, and work not done, one line each."""
 
 
 def triage(
@@ -61,16 +61,15 @@ def triage(
     keep: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> TriageResult:
-    """Make one row a job of all logs below some paths, and keep the rows in `store`: a second run reads only what is new.
+    """Create one row per job from all logs below some paths, and keep the rows in `store`: a second run reads only what is new.
 
-    `files_from` is a file with more paths, `-` standard input: a line each, or each ended by NUL.
-    `records` are files or folders of `sacct --parsable2`, or of JSON of sacct, scontrol or kubectl (pods, events). `redact` takes names and
-    secrets out of quoted lines.
-    `engine` is where the work runs: in `jobs` processes of this machine, or on the Ray cluster at `address` (default: the one that runs).
-    `shard` (I, N) takes the I-th of N equal parts of the work, I from 0; shards may work at once in one store, and `merge` sums them up.
-    `window` is the time whose jobs are summed up; the rows of all are kept, or of those alone that ended in the last `keep` seconds.
-    `progress` is told files done, files in all.
-    Raise UsageError where nothing is at the paths, or nothing can be written to `store`.
+    `files_from` is a file with more paths, `-` standard input: one per line, or each terminated by NUL. `records` are files or folders of
+    `sacct --parsable2`, or of JSON from sacct, scontrol or kubectl (pods, events). `redact` removes names and secrets from quoted lines.
+    `engine` is where the work runs: in `jobs` processes on this machine, or on the Ray cluster at `address` (default: the running one).
+    `shard` (I, N) processes the I-th of N equal parts of the work, I from 0; shards may run concurrently in one store, and `merge` sums
+    them up. `window` is the time whose jobs are summed up; all rows are kept, or only those that ended in the last `keep` seconds.
+    `progress` is called with files done and the total number of files. Raise UsageError if there is nothing at the paths, or nothing can be
+    written to `store`.
     """
     if shard is not None and not 0 <= shard[0] < shard[1] <= PARTS:
         raise UsageError(f"--shard {shard[0]}/{shard[1]}: shards are counted from 0, and there are at most {PARTS}")
@@ -81,7 +80,7 @@ def triage(
     paths = list(real_paths(path for path in paths if path not in missing))
     folder = os.path.join(kept_in, "parts")
     lock = os.path.join(kept_in, "lock" if shard is None else f"lock-{shard[0]}-of-{shard[1]}")
-    # What a store or a list of paths holds shows only as it is listed.
+    # The contents of a store or a list of paths are known only once it is listed.
     is_walked = files_from is None and not any(map(is_in_store, paths))
     # Whole days: what is kept changes once a day, so that a second run with nothing new reads nothing.
     expires = None if keep is None else (int(time.time()) - keep) // _DAY * _DAY
@@ -92,7 +91,7 @@ def triage(
             last = None if refresh or shard is not None or not is_walked else read_known(folder)
             read, told = 0, [GROUPS_LOST] if are_lost(kept_in) else []
             if last is None or last.state != f"{digest_of(paths)} {depends_on}" or last.parts != digest_of_parts(folder):
-                # Where nothing has changed, what reads logs is not loaded: that takes longer than to find it out.
+                # If nothing has changed, the log reader is not loaded: that takes longer than finding out.
                 read, last, repaired = import_module("oomdoctor.api.fleet.reading").read_logs(
                     paths,
                     folder,

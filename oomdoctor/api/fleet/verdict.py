@@ -1,4 +1,4 @@
-"""The logs of one job -> what a restart of it needs, for a scheduler or a launcher to act on."""
+"""The logs of one job -> what restarting it requires, for a scheduler or a launcher to act on."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from oomdoctor.triage.work import Redact, Worker
 STARTS_AGAIN, NEEDS_A_CHANGE, NOT_READ, UNKNOWN = range(4)
 """The codes of `plain`."""
 CODES = {"nvrx": 93, "job": 42}
-"""The code that says: do not restart. 93 is what NVRx's ft_launcher ends with for that (`--ft-no-restart-exit-code`); 42 is the code in
-the example of podFailurePolicy in the documentation of Kubernetes."""
+"""The code that says: do not restart. 93 is the exit code of NVRx's ft_launcher for that (`--ft-no-restart-exit-code`); 42 is the code in
+the podFailurePolicy example in the Kubernetes documentation."""
 SCHEMES = (*CODES, "plain")
 
 
 def restart_verdict(logs: Sequence[str], *, before: Sequence[str] = (), redact: Redact, rules: str | None = None) -> JobRow:
-    """Return the row of the newest start of one job; `logs` are all of its files, or the one folder of it; `-` is standard input.
+    """Return the row of the newest run of one job; `logs` are all of its files, or its folder; `-` is standard input.
 
-    `before` are the logs of the start before: a failure that came at the same step then comes again. Attempts that paths tell apart
-    (torchrun, Kubernetes) are told apart without it. Raise UsageError where a folder holds the logs of several jobs.
+    `before` are the logs of the previous run: a failure at the same step is then a repeat. Attempts that paths distinguish
+    (torchrun, Kubernetes) are separated without it. Raise UsageError if a folder contains the logs of several jobs.
     """
     with _standard_input(logs, before) as kept:
         named = {log: kept if log == STANDARD_INPUT else log for log in (*logs, *before)}
@@ -50,7 +50,7 @@ def restart_verdict(logs: Sequence[str], *, before: Sequence[str] = (), redact: 
 
 @contextmanager
 def _standard_input(*logs: Sequence[str]) -> Iterator[str]:
-    """Keep standard input in a file while its text is read, where some of the logs are that; give the name of the file."""
+    """Keep standard input in a file while its text is read, if it is one of the logs; yield the name of the file."""
     with TemporaryDirectory(prefix="oomdoctor-") as folder:
         path = os.path.join(folder, "input.log")
         if any(STANDARD_INPUT in some for some in logs):
@@ -69,7 +69,7 @@ def _verdict(logs: Sequence[str], before: Sequence[str], redact: Redact, rules: 
 
 
 def exit_code(row: JobRow, scheme: str) -> int:
-    """Return the code that tells a restart policy of a verdict: one of `CODES` for `stop` and `smaller`, or one of `plain`."""
+    """Return the code that conveys a verdict to a restart policy: one of `CODES` for `stop` and `smaller`, or one of `plain`."""
     if scheme in CODES:
         return CODES[scheme] if row.retry in ("stop", "smaller") else 0
     if row.memory_failure == "unread":

@@ -1,4 +1,4 @@
-"""A JSON text sent to an address that the user names, and nowhere else."""
+"""Send JSON text to an address named by the user, and nowhere else."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _SECONDS = 15
 
 
 class _NoRedirect(request.HTTPRedirectHandler):
-    """An address that sends elsewhere is refused: the text goes where the user said."""
+    """Refuses redirects: the text goes where the user said."""
 
     def redirect_request(self, *_: Any) -> None:
         """Follow nothing."""
 
 
 def post_json(url: str, text: str) -> None:
-    """Send a text with POST. Raise UsageError where the address is not http(s), cannot be reached, or refuses it.
+    """Send a text with POST. Raise UsageError if the address is not http(s), cannot be reached, or rejects it.
 
-    The path of an address can be a secret (Slack), so that messages name the host alone.
+    The path of an address can be a secret (Slack), so messages name only the host.
     """
     host = _host(url)
     try:
@@ -33,7 +33,7 @@ def post_json(url: str, text: str) -> None:
         raise UsageError(f"{host} refused the message with status {why.code}") from why
     except OSError as why:
         raise UsageError(f"{host} cannot be reached: {getattr(why, 'reason', why)}") from why
-    except (HTTPException, ValueError) as why:  # which quote the address
+    except (HTTPException, ValueError) as why:  # their messages quote the address
         raise UsageError(f"{host} cannot be reached: the address is malformed, or the answer is no HTTP") from why
 
 

@@ -1,4 +1,4 @@
-"""Which page of the handbook a text means: an id, a message that stands in it, or a few words."""
+"""Which page of the handbook a text refers to: an id, a message it contains, or a few words."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.book import Book
 
 _FEW = 3
-"""More words than this are a piece of a message."""
+"""More words than this are part of a message."""
 
 
 def found_pages(book: Book, text: str) -> list[str]:
-    """Return the ids of the pages that speak of a few words; none where the words are an id or a message."""
+    """Return the ids of the pages about a few words; none if the words are an id or a message."""
     if book.part_of(_spelled(text)) is not None or len(text.split()) > _FEW or _message(book, text) is not None:
         return []
     return book.search(text)
 
 
 def page_id(book: Book, text: str) -> str:
-    """Return the id that a text is, or the message that stands in it. Raise UsageError with what is near where there is none."""
+    """Return the id that a text is, or that of the message it contains. Raise UsageError with similar ids if there is none."""
     spelled = _spelled(text)
     if book.part_of(spelled) is not None:
         return spelled
@@ -37,16 +37,16 @@ def _spelled(text: str) -> str:
 
 
 def _message(book: Book, text: str, *, general: bool = False) -> str | None:
-    """Return the signature of the first message in a text, failures before what only tells about a run.
+    """Return the signature of the first message in a text, failures before mere context.
 
-    A `general` sentence says what any program may say: a piece of a program's own message is more.
+    A `general` sentence is one any program may print: a piece of a program's own message takes precedence.
     """
     events = diagnose_logs(["text"], book.pack, text=text.encode("utf-8", "replace")).case.events
     aside = set() if general else {signature.id for signature in book.pack.signatures if signature.general}
-    events = tuple(event for event in events if event.signature not in aside and not _is_of_bugs(book, event.signature))
+    events = tuple(event for event in events if event.signature not in aside and not _serves_only_bugs(book, event.signature))
     return next((event.signature for event in sorted(events, key=lambda event: event.kind.value == "context")), None)
 
 
-def _is_of_bugs(book: Book, signature: str) -> bool:
-    """Return whether a signature only serves the known bugs of releases: what a reporter writes, and versions."""
+def _serves_only_bugs(book: Book, signature: str) -> bool:
+    """Return whether a signature only serves known bugs of releases: what a reporter writes, and versions."""
     return book.pack.path("signatures", signature).startswith(("bugs/", "reported."))

@@ -1,4 +1,4 @@
-"""What was recorded beside the logs of a run: memory over time, and snapshots of it."""
+"""What was recorded alongside a run's logs: memory over time, and memory snapshots."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from oomdoctor.knowledge.pack import Pack
 
 
 class RecordedBeside:
-    """The files that were given. Raise UsageError where a snapshot does not exist."""
+    """The files that were given. Raise UsageError if a snapshot does not exist."""
 
     def __init__(self, series: Sequence[str], snapshots: Sequence[str], pack: Pack) -> None:
         self._pack = pack
         self._series = SeriesBeside(pack, series)
         self._snapshot = read_beside(snapshots, pack) if snapshots else SnapshotBeside()
         self.facts = self._snapshot.facts
-        """What rules may ask of the snapshots."""
+        """Facts about the snapshots that rules can query."""
         self.stated = self._series.stated
         """Returns what the series show, once the log is read."""
 

@@ -1,6 +1,6 @@
-"""What trainers tell a recorder: which phase begins, and which step. No framework is imported: hooks are called by their names.
+"""What trainers report to a recorder: which phase begins, and which step. No framework is imported: hooks are called by their names.
 
-Under `oomdoctor run` the recorder of that run is told; without it one begins here, unless `record` is false.
+Under `oomdoctor run` that run's recorder is used; otherwise one starts here, unless `record` is false.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from oomdoctor import __version__
 from oomdoctor.record.here import ProcessWatch
 
 _LIGHTNING = ("lightning.pytorch", "pytorch_lightning")
-"""Whose Trainer takes nothing but its own class of callbacks (trainer/connectors/callback_connector.py), where they are loaded."""
+"""Frameworks whose Trainer accepts only its own callback class (trainer/connectors/callback_connector.py), if loaded."""
 _TRAINING, _EVALUATION, _INFERENCE, _SAVE, _LOAD = "training", "evaluation", "inference", "checkpoint-save", "checkpoint-load"
 
 
 def memory_callback(out: str | None = None, *, level: int = 1, record: bool = True) -> MemoryCallback:
-    """Return a callback for transformers' or Lightning's Trainer that tells steps and phases, and records like `watch`.
+    """Return a callback for transformers' or Lightning's Trainer that reports steps and phases, and records like `watch`.
 
-    Where `oomdoctor run` watches the process, its recorder is told; where nobody does, an evidence folder is made (`out`), unless `record`
+    If `oomdoctor run` is watching the process, its recorder is used; otherwise an evidence folder is created (`out`), unless `record`
     is false. Import Lightning before.
 
     >>> import os, tempfile
@@ -39,10 +39,10 @@ def memory_callback(out: str | None = None, *, level: int = 1, record: bool = Tr
 
 
 def watch_accelerator(accelerator: Any, *models: Any, out: str | None = None, level: int = 1, record: bool = True) -> ProcessWatch:
-    """Tell the phases of a loop that uses accelerate, and record like `watch`.
+    """Report the phases of a loop that uses accelerate, and record like `watch`.
 
-    `models` are those that `accelerator.prepare` returned: a model in training mode trains, one in evaluation mode evaluates. What
-    `save_state`, `save_model` and `load_state` do is a phase of its own. Steps are those of the optimizer.
+    `models` are those returned by `accelerator.prepare`: a model in training mode trains, one in evaluation mode evaluates.
+    `save_state`, `save_model` and `load_state` are phases of their own. Steps are those of the optimizer.
 
     >>> import os, tempfile
     >>> from types import SimpleNamespace
@@ -78,7 +78,7 @@ def _within(watched: ProcessWatch, method: Callable[..., Any], phase: str) -> Ca
 
 
 def _hook(phase: str | None) -> Callable[..., None]:
-    """Return a hook at which a phase begins. What trainers pass holds the number of steps, in the state or in the trainer itself."""
+    """Return a hook at which a phase begins. Trainers pass the number of steps, in the state or in the trainer itself."""
 
     def enter(self: MemoryCallback, *given: Any, **_: Any) -> None:
         self.tell_step(given)
@@ -88,7 +88,7 @@ def _hook(phase: str | None) -> Callable[..., None]:
 
 
 class MemoryCallback:
-    """Tells a recorder what a trainer does. Neither library is imported: hooks are called by their names, and all others do nothing."""
+    """Reports to a recorder what a trainer does. Neither library is imported: hooks are called by name, and all others do nothing."""
 
     state_key = "oomdoctor.MemoryCallback"
 
@@ -98,37 +98,37 @@ class MemoryCallback:
         watched.start()
 
     def __getattr__(self, name: str) -> Callable[..., None]:
-        """Return a hook that does nothing, for all that trainers have and no phase follows from."""
+        """Return a hook that does nothing, for all trainer hooks that imply no phase."""
         if name.startswith("on_"):
             return _nothing
         raise AttributeError(name)
 
     def tell_step(self, given: tuple[Any, ...]) -> None:
-        """Tell the number of steps that something of what a hook is given holds."""
+        """Report the number of steps found in a hook's arguments."""
         steps = (getattr(thing, "global_step", None) for thing in given)
         step = next((step for step in steps if isinstance(step, int)), None)
         if step is not None:
             self.watched.step(step)
 
-    # transformers/trainer_callback.py. No hook comes before an evaluation or a checkpoint: what comes next stands in `control`, when a step
-    # or an epoch has ended (trainer.py, _maybe_log_save_evaluate). `on_prediction_step` comes after the first batch.
+    # transformers/trainer_callback.py. No hook precedes an evaluation or a checkpoint: what comes next is in `control` when a step or an
+    # epoch has ended (trainer.py, _maybe_log_save_evaluate). `on_prediction_step` comes after the first batch.
     on_step_begin = _hook(_TRAINING)
     on_prediction_step = _hook(_EVALUATION)
     on_save = on_predict = _hook(None)
 
     def on_train_begin(self, *given: Any, **_: Any) -> None:
-        """Tell the step at which training begins, which is not 0 where it goes on."""
+        """Report the step at which training begins, which is not 0 if it resumes."""
         self._trains = True
         self.tell_step(given)
 
     def on_train_end(self, *given: Any, **_: Any) -> None:
-        """Tell that nothing is known of what follows."""
+        """Report that it is unknown what follows."""
         self._trains = False
         self.tell_step(given)
         self.watched.phase(None)
 
     def on_step_end(self, *given: Any, **_: Any) -> None:
-        """Tell what follows a step or an epoch: an evaluation, a checkpoint, or neither."""
+        """Report what follows a step or an epoch: an evaluation, a checkpoint, or neither."""
         self.tell_step(given)
         if _is_set("should_evaluate", given):
             self.watched.phase(_EVALUATION)
@@ -138,7 +138,7 @@ class MemoryCallback:
     on_epoch_end = on_step_end
 
     def on_evaluate(self, *given: Any, **_: Any) -> None:
-        """Tell what follows an evaluation: while training a checkpoint, else nothing that is known."""
+        """Report what follows an evaluation: during training a checkpoint, otherwise unknown."""
         self.watched.phase(_SAVE if self._trains and _is_set("should_save", given) else None)
 
     # lightning/pytorch/callbacks/callback.py
@@ -151,7 +151,7 @@ class MemoryCallback:
 
 
 def _is_set(name: str, given: tuple[Any, ...]) -> bool:
-    """Return whether something of what a hook is given, the control of a trainer, has a flag set."""
+    """Return whether one of a hook's arguments, the control of a trainer, has a flag set."""
     return any(getattr(thing, name, False) is True for thing in given)
 
 

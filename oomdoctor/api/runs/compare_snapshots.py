@@ -23,7 +23,7 @@ class SnapshotComparison(Struct, frozen=True, kw_only=True):
 
 
 def is_snapshot(path: Path) -> bool:
-    """Return whether a file begins as a memory snapshot in any of its forms, which no log, config or description of a machine does."""
+    """Return whether a file begins like a memory snapshot in any of its forms, unlike any log, config or machine description."""
     try:
         return begins_as_snapshot(path_text(path) or "")
     except (OSError, NotReadable):
@@ -31,9 +31,9 @@ def is_snapshot(path: Path) -> bool:
 
 
 def compare_snapshots(before: Path, after: Path, *, rules: Path | None = None) -> SnapshotComparison:
-    """Compare two memory snapshots, each by the card that failed, else by the fullest.
+    """Compare two memory snapshots, each by the GPU that failed, or otherwise by the fullest.
 
-    Raise UsageError where one of them cannot be read or holds no card.
+    Raise UsageError if one of them cannot be read or contains no GPU.
     """
     first, second = (snapshot(path, rules=rules) for path in (before, after))
     return SnapshotComparison(before=first, after=second, change=snapshot_change(_device(first), _device(second)))

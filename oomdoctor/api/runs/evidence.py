@@ -1,4 +1,4 @@
-"""An evidence folder -> the diagnosis of its run: log, exceptions, what was counted and how it ended, read together."""
+"""An evidence folder -> the diagnosis of its run: log, exceptions, counters and how it ended, read together."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def diagnose_evidence(
     series: Sequence[str] = (),
     snapshots: Sequence[str] = (),
 ) -> Diagnosis:
-    """Diagnose the run that a folder tells of. What the caller names beside it counts for more than what the folder holds."""
+    """Diagnose the run recorded in a folder. Inputs named by the caller take precedence over the contents of the folder."""
     evidence = read_evidence(path)
     names: list[str | MissingSource] = [] if evidence.log is None else [evidence.log]
     snapshot = read_beside(snapshots, pack) if snapshots else recorded_snapshot(evidence, pack)
@@ -54,12 +54,12 @@ def diagnose_evidence(
     )
     diagnosis = watched.added_to(snapshot.added_to(diagnosis, pack), may_be_short=samples)
     gaps = tuple(Gap(gap.what, gap.why, gap.how) for gap in evidence.gaps)
-    case = replace(diagnosis.case, gaps=(*diagnosis.case.gaps, *gaps), incidents=_of_the_rank(diagnosis.case.incidents, evidence))
+    case = replace(diagnosis.case, gaps=(*diagnosis.case.gaps, *gaps), incidents=_with_launcher_rank(diagnosis.case.incidents, evidence))
     return replace(diagnosis, case=case)
 
 
-def _of_the_rank(incidents: Sequence[Incident], evidence: RunEvidence) -> tuple[Incident, ...]:
-    """Return the incidents with the rank that the launcher gave the run, where their messages name none."""
+def _with_launcher_rank(incidents: Sequence[Incident], evidence: RunEvidence) -> tuple[Incident, ...]:
+    """Return the incidents with the rank assigned by the launcher, if their messages name none."""
     rank = evidence.run.rank if evidence.run is not None else None
     if rank is None:
         return tuple(incidents)
@@ -70,7 +70,7 @@ def _of_the_rank(incidents: Sequence[Incident], evidence: RunEvidence) -> tuple[
 
 
 def _machine_of_the_run(path: str | None) -> MachineSource | None:
-    """Return the machine that the folder describes. What its control group had counted by then is of runs before this one, too."""
+    """Return the machine that the folder describes. Earlier counts of its cgroup include runs before this one."""
     source = machine_source(path)
     return None if source is None else replace(source, take=lambda: _without_kills(source.take()))
 
@@ -81,5 +81,5 @@ def _without_kills(machine: Environment) -> Environment:
 
 
 def _launched(evidence: RunEvidence) -> dict[str, Fact]:
-    """Return the command of the run, as a shell takes it."""
+    """Return the command of the run, in shell syntax."""
     return {"log.launch_command": shlex.join(evidence.run.command)} if evidence.run is not None and evidence.run.command else {}

@@ -25,7 +25,7 @@ _MOST_BYTES = 256 << 20
 
 
 def recorded_snapshot(evidence: RunEvidence, pack: Pack) -> SnapshotBeside:
-    """Return what the snapshot of the rank that failed first tells, or why it tells nothing."""
+    """Return what the snapshot of the first failed rank shows, or why it shows nothing."""
     failed = [(rank.ooms[0].time, rank) for rank in evidence.ranks if rank.ooms and rank.snapshots]
     if not failed:
         return SnapshotBeside()
@@ -40,12 +40,12 @@ def recorded_snapshot(evidence: RunEvidence, pack: Pack) -> SnapshotBeside:
     device = decisive(devices)
     if device is not None and not facts.get("snapshot.failed") and not went_on(evidence, rank, refused):
         facts |= _refused_then(rank, refused, device.end)
-        facts |= _asked_for(refused, pack)
+        facts |= _requested_by(refused, pack)
     return SnapshotBeside(facts, read.gaps, device, at_failure=True)
 
 
 def _refused_then(rank: RankEvidence, refused: RefusedRequest, end: SavedState) -> dict[str, Fact]:
-    """Return why a request failed, from what was saved right after it: a recorder that keeps no history has no entry of the failure."""
+    """Return why a request failed, from what was saved right after it: a recorder that keeps no history has no entry for the failure."""
     wanted_bytes, free = refused.driver_request_bytes, refused.free_bytes
     if wanted_bytes is None or free is None or wanted_bytes < 0 or free < 0 or rank.ooms[0] is not refused:
         return {}
@@ -66,8 +66,8 @@ def _refused_then(rank: RankEvidence, refused: RefusedRequest, end: SavedState) 
     return {f"snapshot.{name}": value for name, value in facts.items() if value is not None}
 
 
-def _asked_for(refused: RefusedRequest, pack: Pack) -> dict[str, Fact]:
-    """Return which line asked, and for what, by the stack of the thread that was refused."""
+def _requested_by(refused: RefusedRequest, pack: Pack) -> dict[str, Fact]:
+    """Return which line made the request, and for what, from the stack of the thread whose request was refused."""
     stacks = Stacks()
     asking = stacks.add("".join(stacks.frame(PythonFrame(*frame)) for frame in frames_of(refused.stack)))
     own = own_frame(stacks, asking)
@@ -78,7 +78,7 @@ def _asked_for(refused: RefusedRequest, pack: Pack) -> dict[str, Fact]:
 
 
 def _is_readable(path: str) -> bool:
-    """Return whether it is a plain file of a size that a recorder writes; a link may lead out of the folder."""
+    """Return whether it is a plain file of a size that a recorder writes; a link may point outside the folder."""
     try:
         status = os.lstat(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""What brings the recorder into commands that somebody else starts."""
+"""Brings the recorder into commands that someone else starts."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from oomdoctor.record.here import prepare
 
 
 def recorder_environment(out: str | None, level: int, form: str) -> str:
-    """Make an evidence folder and return the variables with which every Python records into it.
+    """Create an evidence folder and return the variables that make every Python process record into it.
 
-    `form` is "shell" for lines to evaluate, or "ray" for the `runtime_env` of a job: its workers are no children of what submits it.
+    `form` is "shell" for lines to evaluate, or "ray" for the `runtime_env` of a job: its workers are not children of the submitting
+    process.
     """
     try:
         injection = prepare(out, level, __version__)

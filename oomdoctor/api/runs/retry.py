@@ -1,4 +1,4 @@
-"""Whether a run that failed may be tried again, with what changed: only where that is known well enough."""
+"""Whether a failed run may be retried, with what changes: only if that is known well enough."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{2,60}")
 
 
 class Retry(Struct, frozen=True, kw_only=True):
-    """What comes after an attempt: another command, or why there is none."""
+    """What follows an attempt: another command, or why there is none."""
 
     failure: str
-    """What failed, to know it again."""
+    """What failed, to recognize it again."""
     command: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     """The fixes that were applied."""
@@ -36,10 +36,10 @@ class Retry(Struct, frozen=True, kw_only=True):
 
 
 def plan_retry(diagnosis: Diagnosis, command: Sequence[str], folder: str, attempt: int, allowed: Sequence[str]) -> Retry:
-    """Return the next attempt: variables, and copies of configs or options, with the fixes that are safe or that somebody allowed.
+    """Return the next attempt: variables, and copies of configs or options, with the fixes that are safe or explicitly allowed.
 
-    A safe change of a config is made where the diagnosis is sure of the cause. A safe variable, and what is allowed by name, is tried
-    wherever memory surely ran out.
+    A safe config change is made if the diagnosis is certain of the cause. A safe variable, and what is allowed by name, is tried
+    whenever memory certainly ran out.
     """
     failure = _failure(diagnosis)
     if not failure:
@@ -63,9 +63,9 @@ def plan_retry(diagnosis: Diagnosis, command: Sequence[str], folder: str, attemp
 
 
 def _variables(diagnosis: Diagnosis, allowed: Sequence[str]) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield the variables that fixes set, each with the fix and its value; what is set already stays beside it.
+    """Yield the variables that fixes set, each with the fix and its value; existing options are kept alongside it.
 
-    A safe one of the first finding changes nothing that is trained, and trying it settles whether the finding is right.
+    A safe one from the first finding does not affect training, and trying it settles whether the finding is right.
     """
     for offered in (offered for finding in diagnosis.findings[:_FINDINGS] for offered in finding.fixes):
         if offered.id in allowed or (offered.safety == "safe" and offered in diagnosis.findings[0].fixes):
@@ -76,7 +76,7 @@ def _variables(diagnosis: Diagnosis, allowed: Sequence[str]) -> Iterator[tuple[s
 
 
 def read_retry(folder: str) -> Retry | None:
-    """Return what was planned in a folder."""
+    """Return the plan stored in a folder."""
     try:
         with open(os.path.join(folder, RETRY), "rb") as file:
             return decode(file.read(1 << 20), type=Retry)
@@ -90,7 +90,7 @@ def encode_retry(retry: Retry) -> bytes:
 
 
 def _failure(diagnosis: Diagnosis) -> str:
-    """Return what failed, with its figures; nothing where memory did not surely run out."""
+    """Return what failed, with its figures; empty if memory did not certainly run out."""
     verdict = diagnosis.case.verdict
     first = diagnosis.findings[0] if diagnosis.findings else None
     if first is None or verdict.memory_failure != "yes" or verdict.certainty not in _SURE:
@@ -99,7 +99,7 @@ def _failure(diagnosis: Diagnosis) -> str:
 
 
 def _failures(folder: str, attempt: int) -> list[str]:
-    """Return what failed in the attempts before."""
+    """Return what failed in the previous attempts."""
     plans = (read_retry(os.path.join(folder, ATTEMPTS, str(number))) for number in range(1, attempt))
     return [plan.failure for plan in plans if plan is not None]
 
@@ -107,7 +107,7 @@ def _failures(folder: str, attempt: int) -> list[str]:
 def _changed(
     failure: str, command: list[str], configs: list[str], folder: str, attempt: int, allowed: Sequence[str], *, is_sure: bool
 ) -> Retry:
-    """Return the command with its configs, or its own options, changed; raise OomdoctorError where they cannot be read or written."""
+    """Return the command with its configs, or its own options, changed; raise OomdoctorError if they cannot be read or written."""
     place = os.path.join(folder, f"changed-{attempt + 1}")
     script = None if configs else _as_script(command, f"{place}-from")
     changes = fix(configs or [script or ""], log=[folder])
@@ -148,6 +148,6 @@ def _of_script(path: str) -> list[str]:
 
 
 def _config(word: str) -> str | None:
-    """Return the config file that a word names, alone or behind an equals sign."""
+    """Return the config file that a word names, alone or after an equals sign."""
     names = (word, word.partition("=")[2])
     return next((name for name in names if name.lower().endswith((".yaml", ".yml", ".json", ".toml")) and os.path.isfile(name)), None)

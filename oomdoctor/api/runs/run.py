@@ -1,4 +1,4 @@
-"""Run a command as it would run without us, watch it, and say what it died of."""
+"""Run a command as it would run without us, watch it, and report what it died of."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def run(command: Sequence[str], options: WatchOptions) -> tuple[AnyLaunched, WatchedRun | None]:
-    """Run a command with its own streams and signals, and return what is known of how it ended, if anything is.
+    """Run a command with its own streams and signals, and return what is known about how it ended, if anything.
 
-    Raise NotStarted where it cannot be started.
+    Raise NotStarted if it cannot be started.
     """
     return watch(command, given_environment(), options)

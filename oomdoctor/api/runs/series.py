@@ -1,4 +1,4 @@
-"""Series of memory beside the logs of a run: read once, joined with the log's failure by time, and judged."""
+"""Memory series alongside the logs of a run: read once, aligned with the log's failure by time, and judged."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class SeriesBeside:
         self._judged = Judged((), (), ())
 
     def stated(self, events: Sequence[Event]) -> Sequence[ObservedFile]:
-        """Return what the series show of a run whose logs show `events`."""
+        """Return what the series show about a run whose logs show `events`."""
         stamps = [event.time for event in events if event.is_failure and event.time is not None]
         failures = [moment for stamp in stamps[:_MOST_FAILURES] if (moment := read_time(stamp)) is not None]
         self._judged = judge_series(self._see, self._read.columns, failures)
         return self._judged.files
 
     def added_to(self, diagnosis: Diagnosis, may_be_short: str | None = None) -> Diagnosis:
-        """Return the diagnosis with the series and with what of them is not known; of one that nobody asked for it is no matter."""
+        """Return the diagnosis with the series and their gaps; for one that was not requested, gaps do not matter."""
         case = diagnosis.case
         sources = tuple(replace(source, size=self._read.sizes.get(source.name, source.size)) for source in case.sources)
         gaps = (*case.gaps, *(gap for gap in (*self._read.gaps, *self._judged.gaps) if gap.what != may_be_short))

@@ -1,4 +1,4 @@
-"""Memory snapshots: who held what when memory ran out, why the request did not fit, and what grew."""
+"""Memory snapshots: what was holding memory when it ran out, why the request did not fit, and what grew."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from oomdoctor.snapshots.sites import Holdings
 
 _SECONDS_PER_MIB = 1.0
 _LEAST_SECONDS = 30.0
-"""Of the processor, and for each MiB; reading takes less than a tenth of it."""
+"""CPU time, and per MiB; reading takes less than a tenth of it."""
 _CLOCK = 10
-"""It may take as many times as long on the clock: others use the processor, too, and what only waits must end at last."""
+"""It may take this many times as long in wall-clock time: other processes use the CPU too, and pure waiting must end eventually."""
 _ENDED = {
     "timeout": "reading it did not end in time: what it lies on does not answer, or the machine is overloaded",
     "SIGXCPU": "reading it takes longer than a snapshot of its size does: it is no snapshot, or made to harm",
@@ -35,7 +35,7 @@ _ENDED = {
 
 
 class SnapshotFile(Struct, frozen=True, kw_only=True):
-    """One file, and what it tells."""
+    """One file, and what it shows."""
 
     name: str
     form: str
@@ -47,7 +47,7 @@ class SnapshotFile(Struct, frozen=True, kw_only=True):
 
 
 class SnapshotReport(Struct, frozen=True, kw_only=True):
-    """What the snapshots of one run tell."""
+    """What the snapshots of one run show."""
 
     files: tuple[SnapshotFile, ...]
     findings: tuple[Finding, ...]
@@ -57,19 +57,19 @@ class SnapshotReport(Struct, frozen=True, kw_only=True):
 
 
 class ReadSnapshot(Struct, frozen=True):
-    """What a process of its own made of a file."""
+    """The result of reading a file in a separate process."""
 
     files: tuple[SnapshotFile, ...] = ()
     gaps: tuple[Gap, ...] = ()
 
 
 def snapshot(files: Paths, *, rules: Path | None = None, totals: Mapping[int, int] | None = None) -> SnapshotReport:
-    """Explain memory snapshots of one run, a file for each rank.
+    """Explain memory snapshots of one run, one file per rank.
 
-    Nothing in a file is executed. `totals` are the bytes of the cards, by index, where they are known. `rules` is a folder of rules
-    that are laid over the built-in ones.
+    Nothing in a file is executed. `totals` are the bytes of the GPUs, by index, if known. `rules` is a folder of rules
+    that are added on top of the built-in ones.
 
-    Raise UsageError where a file does not exist or no file can be read; where only some cannot, the gaps say why.
+    Raise UsageError if a file does not exist or no file can be read; if only some cannot, the gaps say why.
     """
     pack = load_pack(over=path_text(rules))
     read, gaps = list[SnapshotFile](), list[Gap]()
@@ -89,7 +89,7 @@ def snapshot(files: Paths, *, rules: Path | None = None, totals: Mapping[int, in
 
 
 def read_isolated(path: str, pack: Pack, totals: dict[int, int]) -> ReadSnapshot:
-    """Read a file in a process of its own: what a hostile one can take is bounded, and what it can end is that process."""
+    """Read a file in a separate process: the resources a hostile one can use are limited, and all it can terminate is that process."""
     try:
         size = os.stat(path).st_size
     except OSError as error:
@@ -118,15 +118,15 @@ def _explained(path: str, size: int, holdings: Holdings, totals: Mapping[int, in
         return _unread(path, "it asks for more memory than a snapshot of its size needs")
     unread = (Gap(_name(path, part.name), part.why) for part in parts if part.recording is None)
     gaps = (Gap(f"{path}: {gap.what}", gap.why, gap.how) for part in parts if part.recording is not None for gap in part.recording.gaps)
-    return ReadSnapshot(files, (*unread, *gaps, *(gap for file in files for gap in _doubts(file))))
+    return ReadSnapshot(files, (*unread, *gaps, *(gap for file in files for gap in _inconsistencies(file))))
 
 
 def _unread(path: str, why: str) -> ReadSnapshot:
     return ReadSnapshot(gaps=(Gap(path, why),))
 
 
-def _doubts(file: SnapshotFile) -> Iterator[Gap]:
-    """Yield where the trace of a device and the state that was saved do not fit each other."""
+def _inconsistencies(file: SnapshotFile) -> Iterator[Gap]:
+    """Yield where the trace of a device and the saved state are inconsistent."""
     for device in file.devices:
         if device.disagrees:
             why = "the trace and the saved state do not fit each other, so sums before the end can be wrong"

@@ -1,4 +1,4 @@
-"""A memory snapshot beside the log of a run: facts for the rules, parts beside the estimate, and what fixes free of them."""
+"""A memory snapshot alongside the log of a run: facts for the rules, parts next to the estimate, and what fixes free of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from oomdoctor.snapshots.facts import decisive, snapshot_facts
 
 
 class SnapshotBeside(Struct, frozen=True):
-    """What the snapshots of a run tell; nothing where there is none, or none can be read."""
+    """What the snapshots of a run show; empty if there is none, or none can be read."""
 
     facts: Mapping[str, Fact] = {}
     gaps: tuple[Gap, ...] = ()
@@ -31,7 +31,7 @@ class SnapshotBeside(Struct, frozen=True):
     """Whether its state was saved at the failed request."""
 
     def added_to(self, diagnosis: Diagnosis, pack: Pack) -> Diagnosis:
-        """Return the diagnosis with the parts of the card, and with what each fix frees of them."""
+        """Return the diagnosis with the parts of GPU memory, and how much of them each fix frees."""
         case = diagnosis.case
         gaps = (*case.gaps, *self.gaps)
         expected = case.estimate.estimate if case.estimate is not None and case.estimate.is_told else None
@@ -46,7 +46,7 @@ class SnapshotBeside(Struct, frozen=True):
 
 
 def read_beside(paths: Sequence[str], pack: Pack) -> SnapshotBeside:
-    """Read the snapshots that were given for a run, each in a process of its own. Raise UsageError where a file does not exist."""
+    """Read the snapshots given for a run, each in a separate process. Raise UsageError if a file does not exist."""
     read = [read_isolated(path, pack, {}) for path in paths]
     devices = [device for answer in read for file in answer.files for device in file.devices]
     return SnapshotBeside(snapshot_facts(devices), tuple(gap for answer in read for gap in answer.gaps), decisive(devices))

@@ -1,4 +1,4 @@
-"""Judge what memory snapshots tell, with the engine that judges runs."""
+"""Judge what memory snapshots show, with the engine that judges runs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from oomdoctor.knowledge.pack import Pack
 
 
 def snapshot_findings(facts: Mapping[str, Fact], pack: Pack) -> tuple[Finding, ...]:
-    """Judge facts of a snapshot (`snapshot.why`) and return the findings with advice. What is unknown is no finding."""
+    """Judge facts of a snapshot (`snapshot.why`) and return the findings with advice. Unknown facts produce no finding."""
     known = KnownFacts(facts, ())
     return with_advice([finding for finding in findings(pack, known) if not finding.unknowns], pack, known)

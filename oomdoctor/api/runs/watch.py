@@ -8,14 +8,14 @@ from oomdoctor import __version__
 from oomdoctor.record.here import ProcessWatch
 
 _NOTEBOOKS: list[ProcessWatch] = []
-"""That of this process; loading the extension again changes nothing."""
+"""The one in this process; loading the extension again changes nothing."""
 
 
 def watch(out: str | None = None, *, level: int = 1) -> ProcessWatch:
     """Record the memory of this process while a block runs, for `oomdoctor diagnose FOLDER`.
 
-    `out` is the evidence folder, by default a new one in the working directory; `level` is 0 for counters, 1 for who holds what, 2 for
-    history. Import torch before the block. Under `oomdoctor run` the folder of that run is used.
+    `out` is the evidence folder, by default a new one in the working directory; `level` is 0 for counters, 1 for what is holding memory, 2
+    for history. Import torch before the block. Under `oomdoctor run` the folder of that run is used.
 
     >>> import oomdoctor, os, tempfile
     >>> with tempfile.TemporaryDirectory() as place, oomdoctor.watch(place, level=0) as watched:
@@ -27,7 +27,7 @@ def watch(out: str | None = None, *, level: int = 1) -> ProcessWatch:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Record in a notebook: `%load_ext oomdoctor`. A cell that fails is written down, as notebooks catch what cells raise."""
+    """Record in a notebook: `%load_ext oomdoctor`. A failing cell is recorded, since notebooks catch what cells raise."""
     if _NOTEBOOKS:
         return
     watched = watch()

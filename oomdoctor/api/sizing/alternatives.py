@@ -1,4 +1,4 @@
-"""Which cards a run fits, and which formats of its weights fit a card: `estimate` asked once for each."""
+"""Which GPUs a run fits on, and which formats of its weights fit on a GPU: one `estimate` for each."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from oomdoctor.setups.programs.ggml import ggml_run
 
 _COUNTS = (1, 2, 4, 8)
 _SPREADING = ("strategy", "zero_stage", "fsdp", "fsdp_sharding", "tensor_parallel", "pipeline_parallel", "shards_states")
-"""Settings that say how cards share a run."""
+"""Settings that say how GPUs share a run."""
 _SHARDED = 3
 _ALL_LAYERS = 999
-"""llama.cpp leaves layers in host memory until the others fit; what is compared is the whole model on the card."""
+"""llama.cpp leaves layers in host memory until the others fit; what is compared is the whole model on the GPU."""
 
 
 class _OpenRun(Struct, frozen=True):
-    """A run that somebody asks about, before a card or a format is chosen."""
+    """A requested run, before a GPU or a format is chosen."""
 
     settings: RunSettings
     model: str | None
@@ -40,7 +40,7 @@ class _OpenRun(Struct, frozen=True):
     pack: Pack
 
     def on(self, card: Card | None, cards: int) -> RunEstimate:
-        """Estimate it on so many cards."""
+        """Estimate it on this many GPUs."""
         return estimate_run(_spread(self.settings, cards), self.model, self.framework, cards, card, self.pack)
 
 
@@ -54,9 +54,9 @@ def compare_cards(
     hub: bool = False,
     rules: Path | None = None,
 ) -> Alternatives:
-    """Estimate a run on the usual cards of 8 to 288 GB (rules/tables/compared_cards.csv), on 1, 2, 4 and 8 of each.
+    """Estimate a run on the usual GPUs of 8 to 288 GB (rules/tables/compared_cards.csv), on 1, 2, 4 and 8 of each.
 
-    Where nothing says how several cards share the run, training is sharded by ZeRO 3 and a server is tensor parallel. The arguments
+    If nothing says how several GPUs share the run, training is sharded by ZeRO 3 and a server is tensor parallel. The arguments
     are those of `estimate`. Raise UsageError as it does.
 
     >>> import oomdoctor
@@ -91,9 +91,9 @@ def compare_formats(
     hub: bool = False,
     rules: Path | None = None,
 ) -> Alternatives:
-    """Estimate a run with its weights in each usual format (rules/tables/compared_formats.csv), and the longest sample that fits then.
+    """Estimate a run with its weights in each usual format (rules/tables/compared_formats.csv), and the longest sample that then fits.
 
-    The arguments are those of `estimate`. Raise UsageError as it does, and where all weights are trained: what is trained has no
+    The arguments are those of `estimate`. Raise UsageError as it does, and if all weights are trained: trained weights have no
     other format.
 
     >>> import oomdoctor
@@ -178,7 +178,7 @@ def _is_spread(settings: RunSettings) -> bool:
 
 
 def _spread(settings: RunSettings, cards: int) -> RunSettings:
-    """Return the settings for so many cards, sharded where nothing says how they share the run."""
+    """Return the settings for this many GPUs, sharded if nothing says how they share the run."""
     if cards == 1 or _is_spread(settings):
         return settings
     if settings.method == "serve":

@@ -1,4 +1,4 @@
-"""What a run takes for every batch with every length, and the largest that fit."""
+"""The memory of a run for every combination of batch and length, and the largest that fit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from oomdoctor.planning.sizing.otherwise import otherwise
 from oomdoctor.planning.sizing.sweep import Sweep, cells, limits, served_need
 
 _ASSUMED = {"batch": "micro_batch", "length": "sequence_length"}
-"""The assumptions that an axis takes the place of."""
+"""The assumptions that an axis replaces."""
 
 
 def sweep(
@@ -40,13 +40,13 @@ def sweep(
     hub: bool = False,
     rules: Path | None = None,
 ) -> Sweep:
-    """Estimate a run for every batch with every length, and find the largest that fit the card.
+    """Estimate a run for every combination of batch and length, and find the largest that fit on the GPU.
 
     `axes` are the sizes: `batch`, `length` or both, each alone, with a range (`length=2048..32768`, doubled each time) or with values
-    (`batch=1,2,6`); a mapping names the values. What is no axis stays as the run has it. Of a server, batch is requests at a time
-    and length is tokens of each. The others are those of `estimate`.
+    (`batch=1,2,6`); a mapping names the values. Anything that is not an axis stays as in the run. For a server, batch is concurrent
+    requests and length is tokens per request. The other arguments are those of `estimate`.
 
-    Raise UsageError as `estimate` does, and where an axis is not known or has more than 16 values.
+    Raise UsageError as `estimate` does, and if an axis is unknown or has more than 16 values.
 
     >>> import oomdoctor
     >>> table = oomdoctor.sweep(
@@ -79,7 +79,7 @@ def swept_run(
     pack: Pack,
     sizes: Mapping[str, tuple[int, ...]],
 ) -> Sweep:
-    """Return the table of a run; an axis that `sizes` does not name has the value of the run alone."""
+    """Return the table of a run; an axis not named in `sizes` has the run's own value."""
     served = None if card is None else serve_run(_with_sizes(known, sizes), model, framework, gpus, card, pack)
     now = estimate_run(_with_sizes(known, sizes), model, framework, gpus, None, pack)
     budget = None if card is None else memory_budget(card)
@@ -114,7 +114,7 @@ def swept_run(
 
 
 def _deciding(estimate: Estimate | Served, setup: Setup, batch: int, length: int) -> frozenset[str]:
-    """Return the ids of what was assumed and moves the smallest run of a table or the largest."""
+    """Return the ids of the assumptions that move the smallest run in a table or the largest."""
     if isinstance(estimate, Served):
         return frozenset()
     every = (replace(estimate, setup=run) for run in (setup, replace(setup, batch=batch, length=length)))
