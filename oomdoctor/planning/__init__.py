@@ -1,1 +1,1 @@
-"""What to change so that a run fits its cards, the gentlest change first."""
+"""What to change so that a run fits on its GPUs, the gentlest change first."""

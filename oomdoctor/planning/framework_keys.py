@@ -18,7 +18,7 @@ from oomdoctor.knowledge.records.fix import FixRecord, SettingRecord
 from oomdoctor.planning.options import is_general
 
 _LAYERS = ("deepspeed", "fsdp", "accelerate")
-"""Whose keys are shown where the framework itself has none."""
+"""The layers whose keys are shown if the framework itself has none."""
 _SPREAD = ("zero2-zero3", "offload-optimizer", "offload-params", "fsdp-full-shard", "smaller-zero-buffers")
 """Fixes that a layer below the framework can do by itself."""
 
@@ -31,7 +31,7 @@ class MeasureKeys(Struct, frozen=True):
     known: KnownFacts
 
     def has(self, fix: str) -> bool:
-        """Return whether the run's framework can do a fix by its settings; where the framework is unknown, whether most can."""
+        """Return whether the run's framework can do a fix with its settings; if the framework is unknown, whether most can."""
         if framework(self.known, self.pack.frameworks) is None:
             return is_general(fix)
         record = self.pack.fix(fix)
@@ -62,16 +62,16 @@ class MeasureKeys(Struct, frozen=True):
         return replace(measure, settings=settings or written_settings(self._below(fix, sets), sets, self.known.facts, config))
 
     def _rows(self, fix: FixRecord) -> list[SettingRecord]:
-        """Return the framework's own rows, else those of a layer below; what only goes along does nothing alone."""
+        """Return the framework's own rows, or otherwise those of a layer below; accompanying rows alone do nothing."""
         rows = self._usable(fix)
         return rows if any(not row.along for row in rows) else self._below(fix)
 
     def _usable(self, fix: FixRecord) -> list[SettingRecord]:
-        """Return the rows that the run's version has: a plan is written, so a version that nobody knows is the newest."""
+        """Return the rows that the run's version has: a plan is written, so an unknown version is taken to be the newest."""
         return rows_of(self.pack, fix, self.known, self.training, takes_newest=True)
 
     def _below(self, fix: FixRecord, sets: Mapping[str, Scalar] | None = None) -> list[SettingRecord]:
-        """Return the rows of the first layer that does it, or sets what is to be set, where the framework is one that takes DeepSpeed."""
+        """Return the rows of the first layer that does it, or sets what is to be set, if the framework accepts DeepSpeed."""
         sharding = self.pack.fix("zero2-zero3")
         takes = {row.framework for row in sharding.settings} if sharding is not None else set()
         name = framework(self.known, self.pack.frameworks)
@@ -79,20 +79,20 @@ class MeasureKeys(Struct, frozen=True):
             return []
         rows = [row for row in fix.settings if row.framework in _LAYERS and row.when is None]
         setting = [row for row in rows if sets is None or row.sets in sets] or rows
-        # A run that accelerate spreads has its stage in accelerate's file, and none of DeepSpeed's own.
+        # A run distributed by accelerate has its stage in accelerate's file, and none of DeepSpeed's own.
         there = set() if self.training is None else {place.framework for place in self.training.places.values()}
         layer = min((row.framework for row in setting), key=lambda name: (name not in there, _LAYERS.index(name)), default=None)
         return [row for row in rows if row.framework == layer]
 
 
 def measure_keys(pack: Pack, training: RunConfig | None, facts: Mapping[str, Fact], framework: str | None) -> MeasureKeys:
-    """Return the keys of a run; `framework` is what it runs on, as far as anybody knows."""
+    """Return the keys of a run; `framework` is what it runs on, as far as known."""
     named = {} if framework is None else {"training.framework": framework}
     return MeasureKeys(pack, training, KnownFacts({**facts, **(training.facts() if training else {}), **named}, ()))
 
 
 def _once(measures: Sequence[Measure]) -> tuple[Measure, ...]:
-    """Return each key with its last value: a file that offloads everything stands for the one that only shards."""
+    """Return each key with its last value: a file that offloads everything replaces one that only shards."""
     last = {(setting.framework, setting.key): setting for measure in measures for setting in measure.settings}
     return tuple(
         replace(measure, settings=tuple(setting for setting in measure.settings if last[setting.framework, setting.key] is setting))

@@ -1,4 +1,4 @@
-"""Combinations of settings that programs do not take, each with the place that says so."""
+"""Combinations of settings that programs reject, each with the source that says so."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from oomdoctor.case.setup import Setup
 
 _BF16 = (8, 0)
-"""The compute capability from which on cards have bf16: rules/tables/compute_capabilities.csv."""
+"""The minimum compute capability with bf16: rules/tables/compute_capabilities.csv."""
 
 
 def incompatible(setup: Setup, capability: tuple[int, ...] = ()) -> frozenset[str]:
-    """Return why programs do not take the combination on cards of this compute capability, where it is known; empty where they do.
+    """Return why programs reject the combination on GPUs of this compute capability, if known; empty if they accept it.
 
-    A run that somebody has may be refused here and go on nevertheless: a change is held against what it adds.
+    An existing run may be rejected here and continue nevertheless: a change is judged by what it adds.
     """
     return frozenset(_refused(setup, capability))
 
@@ -34,7 +34,7 @@ def _refused(setup: Setup, capability: tuple[int, ...]) -> Iterator[str]:
     if layout.cards % (layout.tensor * layout.pipeline * layout.context):
         yield "cards are left over"
     if layout.engine == "deepspeed" and (setup.optimizer.paged or setup.optimizer.in_backward):
-        # DeepSpeed keeps fp32 weights and gradients of its own, on the card or offloaded as a whole: runtime/zero/stage3.py.
+        # DeepSpeed keeps fp32 weights and gradients of its own, on the GPU or offloaded as a whole: runtime/zero/stage3.py.
         yield "DeepSpeed has its own states"
     if setup.optimizer.in_backward and setup.accumulation > 1:
         # "Gradient accumulation is not supported with optimizer in bwd": torchtune/recipes/full_finetune_single_device.py.

@@ -1,4 +1,4 @@
-"""Work out how much of a card a plan may use, and whether a run fits."""
+"""Calculate how much of a GPU a plan may use, and whether a run fits."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from oomdoctor.memory.estimate import needed as needed_of
 from oomdoctor.memory.rollout import on_card
 
 _USABLE = 0.97
-"""Cards of one name differ by one to three per cent with ECC, with a display, with the driver's version."""
+"""GPUs with the same name differ by one to three percent depending on ECC, an attached display, and the driver version."""
 
 
 def memory_budget(card: Card) -> MemoryBudget:
-    """Return the budget of a card."""
+    """Return the budget of a GPU."""
     return MemoryBudget(card.name, card.bytes, int(card.bytes * _USABLE), parse_capability(card.capability))
 
 
 def budget_from_log(root: Event, log: Mapping[str, Value]) -> MemoryBudget | None:
-    """Return the budget of the card of a failure, without what the process had there outside of torch; None where its size is unknown."""
+    """Return the budget of the GPU in a failure, minus what the process had there outside torch; None if its size is unknown."""
     name = str(log.get("log.gpu_name", ""))
     card = card_named(name) if name else None
     total = root.size("total_bytes") or (card.bytes if card is not None else None)
@@ -35,7 +35,7 @@ def budget_from_log(root: Event, log: Mapping[str, Value]) -> MemoryBudget | Non
 
 
 def needed(setup: Setup, budget: MemoryBudget) -> Estimate:
-    """Estimate what a run needs so that no request fails; what a log shows outside of torch is taken off the budget already."""
+    """Estimate what a run needs for no request to fail; memory that a log shows outside torch is already subtracted from the budget."""
     return needed_of(on_card(setup, budget.total), outside=budget.outside is None)
 
 
@@ -46,7 +46,7 @@ def judge_fit(setup: Setup, budget: MemoryBudget) -> Fit:
 
 
 def fits(estimate: Estimate, budget: MemoryBudget) -> Fits:
-    """Return `yes` where the most that a run may need is there, `no` where even the least is not, else `close`."""
+    """Return `yes` if the maximum that a run may need is available, `no` if not even the minimum is, otherwise `close`."""
     if estimate.high <= budget.usable:
         return "yes"
     return "no" if estimate.low > budget.usable else "close"

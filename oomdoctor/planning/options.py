@@ -1,4 +1,4 @@
-"""Options: ways to change one subject of a training run or a server, each with what it costs."""
+"""Options: ways to change one subject of a training run or a server, each with its cost."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class MeasureCost(Struct, frozen=True):
 
     fix: str
     risk: int
-    """A place in `RISKS`."""
+    """An index into `RISKS`."""
     effort: int
     capability: tuple[int, ...]
-    """The compute capability from which on cards can do it."""
+    """The minimum compute capability of GPUs that support it."""
 
 
 CostedMeasure = tuple[Measure, MeasureCost]
@@ -38,11 +38,11 @@ class Option(Struct, Generic[Candidate], frozen=True, kw_only=True):
     costs: tuple[MeasureCost, ...]
     """Of each measure."""
     apply: Callable[[Candidate], Candidate | None]
-    """Return the changed candidate; None where the change makes no sense."""
+    """Return the changed candidate; None if the change makes no sense."""
     marks: frozenset[Hashable]
-    """What identifies it: a set of options whose marks contain those of a set that fits changes more for nothing."""
+    """What identifies it: a set of options whose marks include those of a fitting set changes more for nothing."""
     together: int = 1
-    """How many cards work on the same samples from then on, where each had its own; accumulation makes up for it."""
+    """How many GPUs then work on the same samples, instead of each having its own; accumulation compensates for it."""
 
 
 def measure(name: str, **sets: Scalar) -> CostedMeasure:
@@ -57,7 +57,7 @@ def option(
     subject: str | None = None,
     together: int = 1,
 ) -> Option[Candidate]:
-    """Return an option of these measures; with a `subject` one value of it that helps makes its other values superfluous."""
+    """Return an option with these measures; with a `subject`, one value of it that helps makes its other values superfluous."""
     changes = tuple(change for change, _ in measures)
     marks: frozenset[Hashable] = frozenset(changes if subject is None else (subject,))
     return Option(measures=changes, costs=tuple(cost for _, cost in measures), apply=apply, marks=marks, together=together)
@@ -66,7 +66,7 @@ def option(
 def available(
     subjects: Iterable[Iterable[Option[Candidate]]], capability: tuple[int, ...], can: Callable[[str], bool]
 ) -> tuple[tuple[Option[Candidate], ...], ...]:
-    """Return the options that cards of this compute capability can do and the framework has; `can` says so of a fix.
+    """Return the options that GPUs of this compute capability support and the framework has; `can` says whether it has a fix.
 
     An unknown capability () excludes nothing.
     """
@@ -80,9 +80,9 @@ def available(
 
 
 def applied(candidate: Candidate, options: Sequence[Option[Candidate]]) -> Candidate | None:
-    """Return the candidate with all options; None where one of them makes no sense.
+    """Return the candidate with all options applied; None if one of them makes no sense.
 
-    What puts cards together multiplies the accumulation that a smaller batch leaves, so it comes last.
+    Options that group GPUs multiply the accumulation left by a smaller batch, so they come last.
     """
     changed: Candidate | None = candidate
     for option in sorted(options, key=lambda option: option.together):
@@ -101,5 +101,5 @@ def measure_cost(name: str) -> MeasureCost:
 
 @cache
 def is_general(fix: str) -> bool:
-    """Say whether any training script can do a fix by its own settings or a layer below; others ask for a framework that has it."""
+    """Return whether any training script can do a fix with its own settings or a layer below; others need a framework that has it."""
     return all(row["general"] == "yes" for row in table("measures") if row["fix"] == fix)

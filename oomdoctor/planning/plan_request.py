@@ -1,4 +1,4 @@
-"""What somebody asks a plan for: the run that configs and logs tell of, and the card of the log."""
+"""The input of a plan: the run described by configs and logs, and the GPU of the log."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from oomdoctor.setups.programs.ggml import with_context
 
 
 class PlanRequest(Struct, frozen=True, kw_only=True):
-    """A run, and the card that it failed on."""
+    """A run, and the GPU that it failed on."""
 
     setup: Setup
     assumptions: tuple[Assumption, ...]
@@ -33,9 +33,9 @@ class PlanRequest(Struct, frozen=True, kw_only=True):
     training: RunConfig | None
     log: Mapping[str, Value]
     budget: MemoryBudget | None
-    """None where no log tells the size of the card."""
+    """None if no log gives the size of the GPU."""
     unexplained: int = 0
-    """Bytes that were on the card at the failure and that the settings do not explain."""
+    """Bytes that were on the GPU at the failure and that the settings do not explain."""
 
 
 def plan_request(
@@ -47,7 +47,7 @@ def plan_request(
     gpus: int | None = None,
     framework: str | None = None,
 ) -> PlanRequest:
-    """Return the run of configs and logs. Raise UsageError where nothing tells the model."""
+    """Return the run described by configs and logs. Raise UsageError if nothing identifies the model."""
     known = run_from_log(training, log)
     known = replace(known, cards=gpus or known.cards, framework=framework or known.framework)
     shape = _shape(known, model)
@@ -68,7 +68,7 @@ def plan_request(
 
 
 def _with_length(setup: Setup, assumptions: tuple[Assumption, ...], incident: Incident) -> tuple[Setup, tuple[Assumption, ...]]:
-    """Return the run with samples as long as what was on the card at the failure."""
+    """Return the run with samples as long as the memory on the GPU at the failure implies."""
     length = explaining_length(setup, incident)
     if length is None:
         return setup, assumptions

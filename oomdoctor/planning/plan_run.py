@@ -1,4 +1,4 @@
-"""From a run and its card to plans: in the keys of its framework, and as its files would hold them."""
+"""From a run and its GPU to plans: in the keys of its framework, and as its files would contain them."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from oomdoctor.setups.from_log import LoggedRun, run_from_log
 from oomdoctor.setups.server import CardLookup, deploy_run, server_record
 
 _OF_SERVERS_TOO = ("gpu", "framework_version")
-"""What is assumed of a run and counts for a server as well."""
+"""Assumptions about a run that apply to a server as well."""
 _TRIES = 40
-"""Plans that are written at most, to find those that keep their word."""
+"""Maximum number of plans that are written to find those that work as promised."""
 _BY_HAND = 2
-"""Plans with a part for a person that are named beside those that can be written."""
+"""Plans with manual steps that are named alongside those that can be written."""
 _BROKEN = 3
-"""Plans that are named with what in the files breaks them, where there is no other."""
+"""Plans that are named with what breaks them in the files, if there is no other."""
 
 
 def plan_run(
@@ -49,9 +49,9 @@ def plan_run(
     top: int,
     writer: PlanWriter | None = None,
 ) -> AnyPlans:
-    """Plan for the run of a request, the gentlest change first and `top` plans at most.
+    """Plan for the run of a request, the gentlest change first and at most `top` plans.
 
-    With a `writer` those come first that the files of the run take whole, with what the files give then. Raise UsageError where no card
+    With a `writer`, plans that the run's files can express completely come first, with what the files then give. Raise UsageError if no GPU
     is known.
     """
     keys = measure_keys(pack, request.training, request.log, request.framework)
@@ -60,7 +60,7 @@ def plan_run(
     now = _deployed(run_from_log(request.training, request.log), request, budget, model, gpus, pack)
     if now is None:
         run = _run_plans(request, budget, keys, writer, top)
-        told = (*_mended(writer), *request.assumptions, *_newest_version(request, pack))
+        told = (*_correction_notice(writer), *request.assumptions, *_newest_version(request, pack))
         return replace(run, now=replace(run.now, assumptions=told))
 
     def deployment(settings: RunSettings) -> Deployment:
@@ -68,11 +68,11 @@ def plan_run(
 
     server = _server_plans(now, budget, keys, writer, top, deployment)
     of_both = (taken for taken in request.assumptions if taken.id in _OF_SERVERS_TOO)
-    return replace(server, now=replace(server.now, assumptions=(*_mended(writer), *of_both, *server.now.assumptions)))
+    return replace(server, now=replace(server.now, assumptions=(*_correction_notice(writer), *of_both, *server.now.assumptions)))
 
 
 def _as_placed(request: PlanRequest, budget: MemoryBudget) -> PlanRequest:
-    """Return the request as a program runs it that finds by itself how many layers the card takes."""
+    """Return the request as run by a program that itself determines how many layers fit on the GPU."""
     placed = as_it_fits(request.setup, budget)
     named = on_card(placed) if placed is not request.setup else None
     taken = tuple(named if named and each.id == named.id else each for each in request.assumptions)
@@ -87,7 +87,7 @@ def _run_plans(request: PlanRequest, budget: MemoryBudget, keys: MeasureKeys, wr
     whole = writer.writable_plans(space, keys.with_keys(plans(space, top=_TRIES, also_dominated=True)), top, writer.setup)
     if whole.fits == "yes" or len(whole.plans) >= top:
         return whole
-    return _whole_first(whole, keys.with_keys(plans(anyhow, top=_TRIES)), writer, top)
+    return _complete_first(whole, keys.with_keys(plans(anyhow, top=_TRIES)), writer, top)
 
 
 def _server_plans(
@@ -98,28 +98,28 @@ def _server_plans(
     top: int,
     deployment: Callable[[RunSettings], Deployment],
 ) -> Plans[Served]:
-    """Plan for a server; `deployment` returns it as its files would start it; the outcome of each plan says which older release differs."""
+    """Plan for a server; `deployment` returns it as its files would start it; each plan's outcome says which older release differs."""
     space = ServerSpace(now=now, budget=budget, can=keys.has)
     every = replace(keys.with_keys(plans(space, top=top if writer is None else _TRIES)), now=now.served())
     if writer is None or every.fits == "yes":
         return every
     whole = writer.writable_plans(space, every, top, deployment)
-    # As the files have it a plan may start in fewer releases.
+    # As written in the files, a plan may start in fewer releases.
     whole = replace(whole, plans=ranked(space, whole.plans))
-    return whole if len(whole.plans) >= top else _whole_first(whole, every, writer, top)
+    return whole if len(whole.plans) >= top else _complete_first(whole, every, writer, top)
 
 
-def _whole_first(whole: Plans[Outcome], every: Plans[Outcome], writer: PlanWriter, top: int) -> Plans[Outcome]:
-    """Return the plans that files hold, and beside them those with a part for a person."""
+def _complete_first(whole: Plans[Outcome], every: Plans[Outcome], writer: PlanWriter, top: int) -> Plans[Outcome]:
+    """Return the plans that files can express, along with those that have manual steps."""
     by_hand = tuple(plan for plan in every.plans if not writer.can_write(plan.measures))
     if whole.plans:
         return replace(whole, by_hand=by_hand[:_BY_HAND])
-    # Where the files hold none, a plan that is in part for a person is better than nothing; one that they break is not promised.
+    # If the files can express none, a plan with manual steps is better than nothing; one that they break is not promised.
     return replace(every, plans=by_hand[:top], broken=() if by_hand else whole.broken[:_BROKEN])
 
 
-def _mended(writer: PlanWriter | None) -> Iterator[Assumption]:
-    """Yield that plans are those of mended files, where something in them is wrong: a misspelt key counts once it is spelt right."""
+def _correction_notice(writer: PlanWriter | None) -> Iterator[Assumption]:
+    """Yield that plans are based on corrected files, if they contain errors: a misspelled key counts once it is spelled correctly."""
     if writer is not None and writer.mended:
         names = [os.path.basename(path) for path in writer.mended]
         en = f"plans count with what is wrong in {', '.join(names)} put right, as oomdoctor fix writes it and oomdoctor check names it"
@@ -128,7 +128,7 @@ def _mended(writer: PlanWriter | None) -> Iterator[Assumption]:
 
 
 def _newest_version(request: PlanRequest, pack: Pack) -> Iterator[Assumption]:
-    """Yield that the keys are those of the newest version of the framework that the rules know, where nothing tells which one runs."""
+    """Yield that the keys are those of the newest framework version that the rules know, if nothing shows which one is running."""
     name = request.framework
     record = pack.record(FRAMEWORKS, name) if name is not None and name in pack.names("frameworks") else None
     if record is None or record.keys is None or (request.training is not None and request.training.version):
@@ -139,7 +139,7 @@ def _newest_version(request: PlanRequest, pack: Pack) -> Iterator[Assumption]:
 
 
 def _budget(card: Card | None, request: PlanRequest) -> MemoryBudget:
-    """Return the memory of the card that was named, else of the log's, without what the log shows and no setting explains."""
+    """Return the memory of the named GPU, or otherwise the log's, minus what the log shows and no setting explains."""
     if card is not None:
         return memory_budget(card).minus_unexplained(request.unexplained)
     if request.budget is not None:
@@ -153,7 +153,7 @@ def _budget(card: Card | None, request: PlanRequest) -> MemoryBudget:
 def _deployed(
     run: LoggedRun, request: PlanRequest, budget: MemoryBudget, model: str | None, gpus: int | None, pack: Pack
 ) -> Deployment | None:
-    """Return a run on its card where it is a server."""
+    """Return a run on its GPU if it is a server."""
     settings = replace(run.settings, model=model) if model else run.settings
     run = replace(run, settings=settings, cards=gpus or run.cards, framework=request.framework)
     record = server_record(run.settings, run.framework, pack)

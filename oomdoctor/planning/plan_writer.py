@@ -1,6 +1,6 @@
-"""What a plan comes to in the files of a run: it is written into copies, and what they say then is estimated.
+"""The effect of a plan in the files of a run: it is written into copies, and the result is estimated.
 
-A plan that is worked out from measures alone can promise what no file holds: a key that a framework lacks, a ready-made file that sets
+A plan that is derived from measures alone can promise what no file can express: a key that a framework lacks, a ready-made file that sets
 more, a default that comes with another setting. So what is shown is what was written.
 """
 
@@ -34,21 +34,21 @@ _TOO_LITTLE = Text(
     "文件里的其他设置抵消了方案省下的显存，写入后仍放不下",
 )
 _OF_ADAPTERS = frozenset({"finetuning", "lora_rank", "lora_targets", "modules_to_save"})
-"""Settings with which a count of trained parameters, as a log prints it, is that of another run."""
+"""Settings that make a count of trained parameters printed in a log that of another run."""
 
 
 class PlanWriter:
     """Writes plans for the run of a request into copies of its config files.
 
-    `files` are those without what is wrong in them, and `before` those of which the request was made: as they were when the run died.
-    `read` returns the settings that files say.
+    `files` are those with errors corrected, and `before` those from which the request was made: as they were when the run died.
+    `read` returns the settings that files contain.
     """
 
     def __init__(
         self, files: Files, before: Files, targets: EditTargets, request: PlanRequest, read: Callable[[Files], RunConfig | None], pack: Pack
     ) -> None:
         self.mended = tuple(path for path, data in files.items() if path in before and before[path] != data)
-        """Files of which something wrong was mended before a plan is written."""
+        """Files in which errors were corrected before a plan is written."""
         self._files, self._targets, self._request, self._read, self._pack = files, targets, request, read, pack
         self._keys = measure_keys(pack, request.training, request.log, request.framework)
         run = read(before)
@@ -56,7 +56,7 @@ class PlanWriter:
         self._writable: dict[tuple[Measure, ...], bool] = {}
 
     def can_write(self, measures: Sequence[Measure]) -> bool:
-        """Return whether the files take these measures without a word by hand."""
+        """Return whether the files can express these measures without manual edits."""
         known = self._writable.get(tuple(measures))
         if known is None:
             known = self._writable[tuple(measures)] = self._takes(self._proposal(self._keys.of_measures(measures)))
@@ -69,9 +69,9 @@ class PlanWriter:
         top: int,
         candidate: Callable[[RunSettings], Candidate],
     ) -> Plans[Outcome]:
-        """Return the plans that the files hold, each with what the files give then; `top` at most.
+        """Return the plans that the files can express, each with what the files then give; at most `top`.
 
-        `candidate` returns what the search looks at for the settings that the files say.
+        `candidate` returns the search candidate for the settings in the files.
         """
         kept: list[Plan[Outcome]] = []
         broken: list[BrokenPlan[Outcome]] = []
@@ -79,7 +79,7 @@ class PlanWriter:
             written = self._written(space, plan, candidate)
             if isinstance(written, BrokenPlan):
                 broken.append(written)
-            elif written is not None and not any(_says_nothing_new(space, written, other) for other in kept):
+            elif written is not None and not any(_is_redundant(space, written, other) for other in kept):
                 kept.append(written)
             if len(kept) == top:
                 break
@@ -88,7 +88,7 @@ class PlanWriter:
     def _written(
         self, space: SearchSpace[Candidate, Outcome], plan: Plan[Outcome], candidate: Callable[[RunSettings], Candidate]
     ) -> Plan[Outcome] | BrokenPlan[Outcome] | None:
-        """Return a plan with what its files give; where they break it, how; None where a part is for a person to write."""
+        """Return a plan with what its files give; if they break it, how; None if part of it has to be written by a person."""
         proposal = self._proposal(plan.measures)
         if proposal.by_hand:
             return None
@@ -105,7 +105,7 @@ class PlanWriter:
         return BrokenPlan(plan=plan, file=next(iter(applied.files), ""), key=None, why=_TOO_LITTLE)
 
     def run(self, settings: RunSettings) -> LoggedRun:
-        """Return the run of the request with what is different in these settings."""
+        """Return the run of the request with the differences in these settings applied."""
         changed = self._changed(settings)
         known = run_from_log(self._request.training, self._request.log)
         return replace(
@@ -141,7 +141,7 @@ class PlanWriter:
 
 
 def _refused(plan: Plan[Outcome], step: AppliedStep) -> BrokenPlan[Outcome]:
-    """Return what stands against a plan: what would be wrong with the files then, else the first change that cannot be made."""
+    """Return what prevents a plan: what would then be wrong with the files, or otherwise the first change that cannot be made."""
     if (issue := step.brings) is not None:
         return BrokenPlan(plan=plan, file=issue.file, key=issue.key, why=issue.what)
     change = next(iter(step.proposal.changes), None)
@@ -149,8 +149,8 @@ def _refused(plan: Plan[Outcome], step: AppliedStep) -> BrokenPlan[Outcome]:
     return BrokenPlan(plan=plan, file=file, key=None if change is None else change.key, why=step.refusals[0].why)
 
 
-def _says_nothing_new(space: SearchSpace[Candidate, Outcome], plan: Plan[Outcome], shown: Plan[Outcome]) -> bool:
-    """Return whether a plan comes to the same as one that is shown, or adds to it, or has other values, and is better in nothing."""
+def _is_redundant(space: SearchSpace[Candidate, Outcome], plan: Plan[Outcome], shown: Plan[Outcome]) -> bool:
+    """Return whether a plan is equivalent to one already shown, or extends it, or has other values, and is better in nothing."""
     if plan.outcome == shown.outcome:
         return True
     fixes, others = ({measure.fix for measure in each.measures} for each in (plan, shown))

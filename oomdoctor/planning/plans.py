@@ -1,4 +1,4 @@
-"""From a run or a server and its card to the plans that are shown, or to what stands in the way."""
+"""From a run or a server and its GPU to the plans that are shown, or to the obstacle."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from oomdoctor.planning.options import Candidate
 from oomdoctor.planning.search import Outcome, SearchSpace, search, undominated
 
 _MOST_CARDS = 64
-"""More cards than that are no advice for somebody who asks about a few."""
+"""More GPUs than that are not useful advice for someone who asks about a few."""
 
 
 def plans(space: SearchSpace[Candidate, Outcome], *, top: int = 5, also_dominated: bool = False) -> Plans[Outcome]:
-    """Return what makes a run fit or a server start, the gentlest first and `top` at most; where nothing does, what would.
+    """Return what makes a run fit or a server start, the gentlest first and at most `top`; if nothing does, what would.
 
-    With `also_dominated` those follow than which another is better in every way.
+    With `also_dominated`, plans that are worse than another in every way follow.
     """
     now = space.evaluate(space.now)
     verdict = space.fits(now)
@@ -51,7 +51,7 @@ def _smallest_card(space: SearchSpace[Candidate, Outcome], outcome: Outcome) -> 
 
 
 def _enough_cards(space: SearchSpace[Candidate, Outcome], now: Outcome) -> tuple[int, Plan[Outcome]] | None:
-    """Return as few more of these cards as are enough, in doublings, with the gentlest plan."""
+    """Return the smallest sufficient increase of these GPUs, in doublings, with the gentlest plan."""
     cards = now.setup.layout.cards * 2
     while cards <= _MOST_CARDS:
         enough = search(space.on_cards(cards)).plans

@@ -14,25 +14,25 @@ from oomdoctor.setups.respread import respread
 
 RunOption = Option[Setup]
 _EVERY = 64
-"""Below this every micro batch is looked at, above it halves of the present one."""
+"""Below this every micro-batch is considered, above it halves of the current one."""
 _FOUR_BITS = 0.6
-"""Bytes of a parameter in 4 bit with its scales, at most: rules/tables/weight_formats.csv."""
+"""Maximum number of bytes per 4-bit parameter including its scales: rules/tables/weight_formats.csv."""
 _SHORTEST = 256
-"""Tokens below which a shorter limit frees next to nothing and cuts nearly every sample; no card gets a smaller part of a sample."""
+"""Tokens below which a shorter limit frees next to nothing and truncates nearly every sample; no GPU gets a smaller part of a sample."""
 _BUCKET, _LIVE = 50_000_000, 100_000_000
-"""Elements of ZeRO's bucket, and parameters that stage 3 keeps gathered, where the buffers are to be small."""
+"""Elements of ZeRO's bucket, and parameters that stage 3 keeps gathered, if the buffers are to be small."""
 _KEPT_STEPS = 4
-"""Steps of an evaluation after which its logits go to the host: rules/fixes/eval-accumulation.yaml."""
+"""Evaluation steps after which logits are moved to the host: rules/fixes/eval-accumulation.yaml."""
 _SHARES = (0.6, 0.5, 0.4, 0.3, 0.2)
-"""Shares of a card for an engine beside a trainer; below the last there is hardly a cache."""
+"""Shares of a GPU for an engine next to a trainer; below the last there is hardly any cache."""
 _PARTS = 8
-"""Into how many parts the layers of a model are divided to find those that go to the host."""
+"""The number of parts into which a model's layers are divided to find those that go to the host."""
 _ENGINES_OF_TORCH = ("none", "ddp", "fsdp1", "fsdp2")
-"""Whose optimizer is torch's own, so that it can be any."""
+"""Those whose optimizer is torch's own, so that it can be any."""
 
 
 def batches(setup: Setup) -> tuple[RunOption, ...]:
-    """Return smaller micro batches that keep the samples of an update, the largest first."""
+    """Return smaller micro-batches that keep the samples per update, the largest first."""
     if setup.task != "train":
         return ()
     samples = setup.batch * setup.accumulation
@@ -42,7 +42,7 @@ def batches(setup: Setup) -> tuple[RunOption, ...]:
 
 
 def subjects(setup: Setup, capability: tuple[int, ...], can: Callable[[str], bool]) -> tuple[tuple[RunOption, ...], ...]:
-    """Return the options of all other subjects on cards of this compute capability, without those that cut the data (`lengths`).
+    """Return the options of all other subjects on GPUs of this compute capability, without those that truncate data (`lengths`).
 
     `can` says whether the run's framework has a fix.
     """
@@ -57,7 +57,7 @@ def lengths(setup: Setup, can: Callable[[str], bool]) -> tuple[RunOption, ...]:
 
 
 def replicas(setup: Setup) -> int:
-    """Return how many groups of cards have samples of their own."""
+    """Return how many groups of GPUs have their own samples."""
     layout = setup.layout
     return max(1, layout.cards // (layout.tensor * layout.pipeline * layout.context))
 
@@ -86,7 +86,7 @@ def _generating(setup: Setup) -> Iterator[Iterator[RunOption]]:
 
 
 def _rollouts(setup: Setup) -> Iterator[RunOption]:
-    """Yield what makes room beside an engine on the same cards: it sleeps while weights are updated, or takes a smaller share."""
+    """Yield what makes room next to an engine on the same GPUs: it sleeps while weights are updated, or uses a smaller share."""
     engine = setup.rollout
     if engine is None:
         return
@@ -157,13 +157,13 @@ def _precision(setup: Setup) -> Iterator[RunOption]:
 
 
 def _tower(setup: Setup) -> Iterator[RunOption]:
-    """Yield freezing, also where nobody knows whether gradients go through the tower: freezing settles that."""
+    """Yield freezing, even if it is unknown whether gradients go through the tower: freezing settles that."""
     if setup.tower_trained is not False and setup.shape.vision is not None:
         yield _option(measure("freeze-vision-tower", freeze_vision=True), tower_trained=False)
 
 
 def _sharding(setup: Setup) -> Iterator[RunOption]:
-    """Yield ZeRO with and without offloading, and FSDP; nothing is unsharded that is sharded already."""
+    """Yield ZeRO with and without offloading, and FSDP; anything already sharded stays sharded."""
     layout = setup.layout
     if layout.data < 2:
         return
@@ -178,7 +178,7 @@ def _sharding(setup: Setup) -> Iterator[RunOption]:
         if zero:
             yield _sharded("deepspeed", stage, *zero)
         if away and (ours or stage == 2):
-            # Ready-made files offload the optimizer at stage 2 and everything at stage 3; a file of one's own can have both apart.
+            # Ready-made files offload the optimizer at stage 2 and everything at stage 3; a custom file can have both separately.
             yield _sharded("deepspeed", stage, *zero, *away, offload_optimizer=True)
         if stage == 3 and not setup.offload_params:
             whole = (*zero, *away, measure("offload-params", offload_params="cpu"))
@@ -186,7 +186,7 @@ def _sharding(setup: Setup) -> Iterator[RunOption]:
     host = measure("offload-params", fsdp_offload=True)
     if layout.engine in ("ddp", "none", "device_map"):
         shard = measure("fsdp-full-shard", fsdp=True)
-        # What frameworks start without saying which version is the first, which keeps more between micro batches.
+        # Frameworks that do not give a version start the first, which keeps more between micro-batches.
         yield _sharded("fsdp1", 3, shard)
         yield _sharded("fsdp1", 3, shard, host, offload_params=True, offload_optimizer=True)
     if layout.engine in ("fsdp1", "fsdp2") and not setup.offload_params:
@@ -194,7 +194,7 @@ def _sharding(setup: Setup) -> Iterator[RunOption]:
 
 
 def _megatron_sharding(setup: Setup) -> Iterator[RunOption]:
-    """Yield what Megatron's distributed optimizer does, which alone can offload its states: arguments.py:1803 of core_v0.19.0."""
+    """Yield what Megatron's distributed optimizer does, the only one that can offload its states: arguments.py:1803 of core_v0.19.0."""
     divided = setup.layout.stage >= 1
     shard = () if divided else (measure("distributed-optimizer", shards_states=True),)
     if shard:
@@ -205,7 +205,7 @@ def _megatron_sharding(setup: Setup) -> Iterator[RunOption]:
 
 
 def _buffers(setup: Setup) -> Iterator[RunOption]:
-    """Yield smaller buffers of DeepSpeed, where its JSON leaves them large."""
+    """Yield smaller DeepSpeed buffers, if its JSON leaves them large."""
     layout = setup.layout
     if layout.engine != "deepspeed":
         return
@@ -219,13 +219,13 @@ def _buffers(setup: Setup) -> Iterator[RunOption]:
 
 
 def _syncing(setup: Setup) -> Iterator[RunOption]:
-    """Yield an exchange after every micro batch, as FSDP keeps whole gradients between them; a smaller batch makes several of one."""
+    """Yield an exchange after every micro-batch, since FSDP keeps whole gradients between them; a smaller batch makes several from one."""
     if setup.layout.engine == "fsdp1" and setup.layout.data > 1 and setup.layout.pipeline == 1 and not setup.layout.syncs:
         yield _layout_option(measure("sync-each-batch", syncs_gradients=True), syncs=True)
 
 
 def _context(setup: Setup) -> Iterator[RunOption]:
-    """Yield each sample on several cards; each card's part of the key heads must be whole, as in ms-swift and DeepSpeed Ulysses."""
+    """Yield each sample on several GPUs; each GPU's part of the key heads must be whole, as in ms-swift and DeepSpeed Ulysses."""
     now = setup.layout.context
     for size in _groups(setup, now):
         if setup.shape.kv_heads % size == 0 and setup.length // size >= _SHORTEST and not setup.eager_attention:
@@ -233,7 +233,7 @@ def _context(setup: Setup) -> Iterator[RunOption]:
 
 
 def _split(setup: Setup) -> Iterator[RunOption]:
-    """Yield tensor and pipeline parallel training; adapters are not split by the programs that have it."""
+    """Yield tensor and pipeline parallel training; programs that support it do not split adapters."""
     layout = setup.layout
     if setup.adapters is not None or layout.engine == "deepspeed":
         return
@@ -246,7 +246,7 @@ def _split(setup: Setup) -> Iterator[RunOption]:
 
 
 def _groups(setup: Setup, now: int) -> Iterator[int]:
-    """Yield sizes of a group of cards beyond the present one, doubled each time, that all cards can be divided into."""
+    """Yield group sizes beyond the current one, doubled each time, that divide the number of GPUs."""
     size = 2
     while size <= replicas(setup):
         if replicas(setup) % size == 0:
@@ -255,9 +255,9 @@ def _groups(setup: Setup, now: int) -> Iterator[int]:
 
 
 def _evaluation(setup: Setup) -> Iterator[RunOption]:
-    """Yield a batch as in training, which fits where that does, else one sample.
+    """Yield a batch as in training, which fits if that does, or otherwise one sample.
 
-    Collected logits go to the host, or are not collected.
+    Collected logits are moved to the host, or are not collected.
     """
     batch = setup.eval_batch or 1
     if setup.eval_samples:
@@ -271,7 +271,7 @@ def _evaluation(setup: Setup) -> Iterator[RunOption]:
 
 
 def _host_layers(setup: Setup) -> Iterator[RunOption]:
-    """Yield fewer layers on the card for llama.cpp, an eighth at a time; of a mixture of experts the experts go first."""
+    """Yield fewer layers on the GPU for llama.cpp, an eighth at a time; for a mixture of experts the experts go first."""
     run, layers = setup.ggml, setup.shape.layers
     if run is None:
         return
@@ -291,7 +291,7 @@ def _cache_type(setup: Setup) -> Iterator[RunOption]:
 
 
 def _tensor_parallel(setup: Setup) -> Iterator[RunOption]:
-    """Yield powers of two up to the number of cards, as heads must divide evenly."""
+    """Yield powers of two up to the number of GPUs, since heads must divide evenly."""
     size = setup.layout.tensor * 2
     while size <= setup.layout.cards:
         if setup.shape.heads % size == 0:
@@ -319,7 +319,7 @@ def _smaller(size: int, accumulation: int) -> RunOption:
 
 
 def _grouped(setup: Setup, fix: str, name: str, size: int, times: int) -> RunOption:
-    """Return the option of `times` as many cards on the same samples, which accumulate as many times more."""
+    """Return the option of `times` as many GPUs on the same samples, with that many times more accumulation."""
     sets: dict[str, int] = {f"{name}_parallel": size, "accumulation": setup.accumulation * times}
 
     def apply(setup: Setup) -> Setup:

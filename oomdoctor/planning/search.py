@@ -1,8 +1,8 @@
-"""Search the smallest combinations of changes that make a run fit or a server start.
+"""Search for the smallest combinations of changes that make a run fit or a server start.
 
-Sets of changes are looked at from the smallest on. A set that contains one that fits already is never looked at: it would change
-more for nothing. Of micro batches only the largest that fits is of interest, and where the smallest does not fit none does. The search
-ends a step after the first good set that fits: nobody who can do with two changes makes four.
+Sets of changes are considered in order of size. A set that contains one that already fits is skipped: it would change
+more for nothing. Of micro-batches only the largest that fits matters, and if the smallest does not fit, none does. The search
+ends one step after the first good set that fits: nobody who can manage with two changes makes four.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from oomdoctor.planning.options import Candidate, Option, applied
 
 
 class HasSetup(Protocol):
-    """The part of an estimate, or of what a server makes of a card, that is read here."""
+    """The part of an estimate, or of a server's use of a GPU, that is read here."""
 
     @property
     def setup(self) -> Setup:
@@ -37,92 +37,92 @@ class SearchLimits(Struct, frozen=True, kw_only=True):
 
     fewest: int
     most: int
-    """Subjects that one plan changes beside the batch: nobody follows longer lists."""
+    """The maximum number of subjects that one plan changes besides the batch: nobody follows longer lists."""
     further: int
-    """Subjects more than in the smallest good set that are looked at."""
+    """Additional subjects beyond the smallest good set that are considered."""
     alternatives: bool
-    """Whether plans of equally many changes are all shown, whatever each of them costs."""
+    """Whether plans with equally many changes are all shown, whatever their cost."""
     avoided: frozenset[Risk]
-    """Risks with which a plan on more cards is no advice."""
+    """Risks that disqualify a plan on more GPUs as advice."""
 
 
 class SearchSpace(Protocol[Candidate, Outcome]):
-    """What a search asks of a training run or a server: what can be changed, and how the result is judged."""
+    """The interface between a search and a training run or server: what can be changed, and how the result is judged."""
 
     limits: ClassVar[SearchLimits]
 
     @property
     def now(self) -> Candidate:
-        """The run or server as it is."""
+        """The current run or server."""
         ...
 
     @property
     def budget(self) -> MemoryBudget:
-        """What it may take of its card."""
+        """The memory it may use on its GPU."""
         ...
 
     def subjects(self) -> Sequence[Sequence[Option[Candidate]]]:
-        """Return the options of each subject, the nearest to the present value first."""
+        """Return the options of each subject, the nearest to the current value first."""
         ...
 
     def cuts(self) -> Sequence[Option[Candidate]]:
-        """Return options that are looked at only where nothing else helps."""
+        """Return options that are considered only if nothing else helps."""
         ...
 
     def batches(self, candidate: Candidate, above: int) -> Sequence[Option[Candidate]]:
-        """Return smaller micro batches that a candidate can have, of more than `above` samples, the largest first."""
+        """Return smaller micro-batches that a candidate can have, above `above` samples, the largest first."""
         ...
 
     def is_compatible(self, candidate: Candidate) -> bool:
-        """Say whether programs take the combination."""
+        """Return whether programs accept the combination."""
         ...
 
     def evaluate(self, candidate: Candidate) -> Outcome:
-        """Return what a candidate comes to."""
+        """Return the outcome for a candidate."""
         ...
 
     def fits(self, outcome: Outcome) -> Fits:
-        """Say whether that fits the card."""
+        """Return whether that fits on the GPU."""
         ...
 
     def fits_card(self, outcome: Outcome, budget: MemoryBudget) -> bool:
-        """Say whether it would surely fit another card."""
+        """Return whether it would certainly fit on another GPU."""
         ...
 
     def lack(self, outcome: Outcome) -> int:
-        """Return bytes by which outcomes are compared: the less, the nearer to fitting."""
+        """Return bytes by which outcomes are compared: less is nearer to fitting."""
         ...
 
     def time(self, candidate: Candidate) -> float | None:
-        """Return the time of an update, as a multiple of today's; None where nothing is known of it."""
+        """Return the time of an update, as a multiple of the current one; None if unknown."""
         ...
 
     def settled(self, candidate: Candidate) -> dict[str, Scalar]:
-        """Return the settings whose value all measures of a plan determine together."""
+        """Return the settings whose value is determined by all measures of a plan together."""
         ...
 
     def decided(self, subjects: Sequence[Sequence[Option[Candidate]]], rounds: int, tried: int) -> int:
-        """Return how many combinations a search decided that tried so many."""
+        """Return how many combinations a search decided after trying this many."""
         ...
 
     def order(self, plan: Plan[Outcome]) -> tuple[float, ...]:
-        """Return the place of a plan among others, the gentlest first."""
+        """Return the sort key of a plan, the gentlest first."""
         ...
 
     def costs(self, plan: Plan[Outcome]) -> tuple[int, ...]:
-        """Return what a plan costs, in the dimensions in which another can be better."""
+        """Return the costs of a plan, in the dimensions in which another can be better."""
         ...
 
     def is_sure(self, outcome: Outcome) -> bool:
-        """Say whether what fits does so whatever is not known; a larger set is looked at beside one that only may."""
+        """Return whether a fit is certain whatever is unknown; a larger set is considered in addition to one that only may fit."""
         ...
 
     def is_good(self, plan: Plan[Outcome]) -> bool:
-        """Say whether a plan is good enough to end the search soon."""
+        """Return whether a plan is good enough to end the search soon."""
         ...
 
     def on_cards(self, cards: int) -> SearchSpace[Candidate, Outcome]:
-        """Return the same on another number of cards."""
+        """Return the same on another number of GPUs."""
         ...
 
 
@@ -132,7 +132,7 @@ class SearchResult(Struct, Generic[Outcome], frozen=True):
     plans: tuple[Plan[Outcome], ...]
     """Every smallest combination that fits, the gentlest first."""
     closest: Plan[Outcome]
-    """The one that lacks the least, whether it fits or not."""
+    """The one with the smallest shortfall, whether it fits or not."""
     combinations: int
     """How many were decided, most of them without being tried."""
     tried: int
@@ -143,38 +143,38 @@ class _SearchProgress(Struct, Generic[Outcome]):
 
     closest: Plan[Outcome]
     batch: int
-    """The micro batch of today."""
+    """The current micro-batch."""
     plans: list[Plan[Outcome]] = []
     fitting: list[tuple[frozenset[Hashable], int]] = []
-    """Marks of the sets that surely fit, and the largest micro batch with which they do."""
+    """Marks of the sets that certainly fit, and the largest micro-batch with which they do."""
     unsure: set[frozenset[Hashable]] = set()
-    """Marks of the sets that only may fit: what else has the same marks is of interest where it surely does."""
+    """Marks of the sets that only may fit: another with the same marks matters if it certainly fits."""
     tried: int = 0
 
 
 def search(space: SearchSpace[Candidate, Outcome]) -> SearchResult[Outcome]:
-    """Return all smallest combinations that fit; the empty one where nothing must be changed."""
+    """Return all smallest combinations that fit; the empty one if nothing must be changed."""
     subjects, now = space.subjects(), space.evaluate(space.now)
     progress = _SearchProgress(_plan(space, (), space.now, now), now.setup.batch)
     rounds = 0
     for cut in ((), *((option,) for option in space.cuts())):
         rounds += 1
         for options in _sets(space, subjects, progress):
-            _look(space, (*options, *cut), progress)
+            _evaluate_set(space, (*options, *cut), progress)
         if progress.plans and not cut:
             break
     return SearchResult(ranked(space, progress.plans), progress.closest, space.decided(subjects, rounds, progress.tried), progress.tried)
 
 
 def ranked(space: SearchSpace[Candidate, Outcome], plans: Sequence[Plan[Outcome]]) -> tuple[Plan[Outcome], ...]:
-    """Return plans, the gentlest first of those that surely fit, and behind it the others, the gentlest first."""
+    """Return plans, the gentlest first, but preceded by the gentlest of those that certainly fit."""
     ordered = sorted(plans, key=space.order)
     first = next((plan for plan in ordered if space.is_sure(plan.outcome)), None)
     return tuple(ordered) if first is None else (first, *(plan for plan in ordered if plan is not first))
 
 
 def undominated(space: SearchSpace[Candidate, Outcome], plans: Sequence[Plan[Outcome]]) -> list[Plan[Outcome]]:
-    """Return the plans than which no other is better, or equally good with the same fixes."""
+    """Return the plans that no other is better than, or equally good as with the same fixes."""
     costs = [space.costs(plan) for plan in plans]
 
     def dominates(other: int, number: int) -> bool:
@@ -194,7 +194,7 @@ def _fixes(plan: Plan[Outcome]) -> set[str]:
 def _sets(
     space: SearchSpace[Candidate, Outcome], subjects: Sequence[Sequence[Option[Candidate]]], progress: _SearchProgress[Outcome]
 ) -> Iterator[tuple[Option[Candidate], ...]]:
-    """Yield every choice of options of different subjects, a set before all that contain it, until larger ones are of no interest."""
+    """Yield every choice of options of different subjects, a set before all that contain it, until larger ones no longer matter."""
     last = min(space.limits.most, len(subjects))
     for size in range(space.limits.fewest, last + 1):
         if size > last:
@@ -205,8 +205,10 @@ def _sets(
             last = min(last, size + space.limits.further)
 
 
-def _look(space: SearchSpace[Candidate, Outcome], options: tuple[Option[Candidate], ...], progress: _SearchProgress[Outcome]) -> None:
-    """Look at one set of changes with every micro batch that could still make a difference."""
+def _evaluate_set(
+    space: SearchSpace[Candidate, Outcome], options: tuple[Option[Candidate], ...], progress: _SearchProgress[Outcome]
+) -> None:
+    """Evaluate one set of changes with every micro-batch that could still make a difference."""
     marks: frozenset[Hashable] = frozenset().union(*(option.marks for option in options))
     reached = max((batch for fitting, batch in progress.fitting if fitting <= marks), default=0)
     if reached >= progress.batch:
@@ -233,7 +235,7 @@ def _first_fitting(
     reached: int,
     progress: _SearchProgress[Outcome],
 ) -> Plan[Outcome] | None:
-    """Return the plan with the largest micro batch that fits. Where the smallest does not fit none of them does."""
+    """Return the plan with the largest micro-batch that fits. If the smallest does not fit, none of them does."""
 
     def tried(picked: tuple[Option[Candidate], ...]) -> Plan[Outcome] | None:
         changed = candidate if picked is options else applied(space.now, picked)
@@ -272,12 +274,12 @@ def _plan(
 
 
 def _is_idle(measure: Measure, settled: dict[str, Scalar]) -> bool:
-    """Say whether everything that a measure sets is settled as not needed beside the others."""
+    """Return whether everything a measure sets is settled as not needed in combination with the others."""
     return all(name in settled and settled[name] is None for name, _ in measure.sets)
 
 
 def _settled(measure: Measure, settled: dict[str, Scalar]) -> Measure:
-    """Return the measure with the values that all measures together lead to."""
+    """Return the measure with the values that result from all measures together."""
     if not any(name in settled for name, _ in measure.sets):
         return measure
     return replace(measure, sets=tuple((name, settled.get(name, to)) for name, to in measure.sets))

@@ -1,4 +1,4 @@
-"""The options of a server: for each subject the values to try, the nearest to the present one first."""
+"""The options of a server: for each subject the values to try, the nearest to the current one first."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _FRACTIONS = (0.97, 0.96, 0.95, 0.94, 0.92, 0.9, 0.88, 0.85, 0.8, 0.75, 0.7, 0.6
 _BATCHED = (4096, 2048, 1024, 512)
 _REQUESTS = (256, 128, 64, 32, 16, 8)
 _OFFLOADS = (2, 4, 8, 16, 32, 64)
-"""GiB of each card."""
+"""GiB on each GPU."""
 _CHECKPOINTS = (("fp8", "fp8"), ("awq", "awq-int4"))
-"""Quantised checkpoints by their option and their format."""
+"""Quantized checkpoints by their option and their format."""
 _SHORTEST = 1024
-"""Tokens below which a limit serves hardly any chat."""
+"""Tokens below which a limit is too short for nearly any chat."""
 _USUAL = 32768
-"""Tokens of a limit where nobody knows how long the requests of a model may be."""
+"""The token limit if the maximum request length of a model is unknown."""
 _ROUND = 256
-"""A limit is a multiple of so many tokens, for a person to read."""
+"""A limit is a multiple of this many tokens, for readability."""
 
 
 ServerOption = Option[Deployment]
 
 
 def subjects(now: Deployment, capability: tuple[int, ...], can: Callable[[str], bool]) -> tuple[tuple[ServerOption, ...], ...]:
-    """Return the options of all subjects; the length last, as it takes what the others leave."""
+    """Return the options of all subjects; the length last, since it uses what the others leave."""
     every = (_fractions, _batched, _requests, _graphs, _tensor, _cache, _weights, _offload, _length)
     return available((subject(now) for subject in every), capability, can)
 
@@ -48,7 +48,7 @@ def _fractions(now: Deployment) -> Iterator[ServerOption]:
 
 
 def _batched(now: Deployment) -> Iterator[ServerOption]:
-    """Yield fewer tokens; none where a step must hold the longest request, as such a server refuses to start with less."""
+    """Yield fewer tokens; none if a step must hold the longest request, since such a server refuses to start with less."""
     if now.server.takes_whole:
         return
     for size in _BATCHED:
@@ -68,7 +68,7 @@ def _graphs(now: Deployment) -> Iterator[ServerOption]:
 
 
 def _tensor(now: Deployment) -> Iterator[ServerOption]:
-    """Yield powers of two up to the number of cards, as heads must divide evenly."""
+    """Yield powers of two up to the number of GPUs, since heads must divide evenly."""
     layout = now.setup.layout
     size = layout.tensor * 2
     while size * layout.pipeline <= layout.cards:
@@ -99,7 +99,7 @@ def _offload(now: Deployment) -> Iterator[ServerOption]:
 
 
 def _offloaded(size: int) -> Callable[[Deployment], Deployment | None]:
-    """Offload half of the weights at most: with more of them on the bus nobody waits for an answer."""
+    """Offload at most half of the weights: with more of them on the bus, answers are unacceptably slow."""
     return lambda now: _with_server(now, offload=size) if 2 * size <= weights(now.setup).bytes else None
 
 
@@ -110,7 +110,7 @@ def _length(now: Deployment) -> Iterator[ServerOption]:
 
 
 def _longest_request(now: Deployment) -> Deployment | None:
-    """Return the deployment with the longest request that the cache surely holds, and with the step that goes with it."""
+    """Return the deployment with the longest request that the cache certainly holds, and with the matching step."""
     newest, present = now.newest(), now.server.length
     held = max(0, int(newest.cache.low / newest.full_token)) // _ROUND * _ROUND if newest.full_token else 0
     length = min(held, _USUAL) if present is None else min(held, newest.setup.shape.longest or held)

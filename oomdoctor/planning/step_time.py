@@ -1,7 +1,7 @@
-"""How long an update takes, by a model of a few lines: it ranks plans, and no more than that.
+"""How long an update takes, from a model of a few lines: it ranks plans, and no more than that.
 
-Arithmetic at a fixed rate, slower for small micro batches and while a pipeline fills, plus every byte that goes over the bus and
-through the host's memory; nothing overlaps, so that what is gathered or offloaded looks rather slower than it is. The constants stand
+Arithmetic at a fixed rate, slower for small micro-batches and while a pipeline fills, plus every byte that crosses the bus and
+host memory; nothing overlaps, so that what is gathered or offloaded looks somewhat slower than it is. The constants are
 in rules/tables/throughput.csv.
 """
 
@@ -19,20 +19,20 @@ from oomdoctor.memory.model.weights import HALF
 from oomdoctor.memory.optimizer import state_width
 
 _FORWARD, _BACKWARD_INPUTS, _BACKWARD_WEIGHTS = 2, 2, 2
-"""Operations for each parameter and token (arXiv 2001.08361)."""
+"""Operations per parameter and token (arXiv 2001.08361)."""
 _GATHERS = 2
-"""Weights that are not there are fetched for the forward and for the backward pass (arXiv 1910.02054)."""
+"""Absent weights are fetched for the forward and for the backward pass (arXiv 1910.02054)."""
 _EXCHANGES = 3
-"""Keys and values of a split sample go round in the forward pass, and with their gradients in the backward pass (arXiv 2310.01889)."""
+"""Keys and values of a split sample circulate in the forward pass, and with their gradients in the backward pass (arXiv 2310.01889)."""
 _REDUCTIONS = 4
-"""Sums over a tensor parallel group for each layer: two in the forward and two in the backward pass (arXiv 1909.08053)."""
+"""Reductions over a tensor parallel group per layer: two in the forward and two in the backward pass (arXiv 1909.08053)."""
 _ADAM = 30
-"""Bytes that an update on the host reads and writes for each parameter: gradient, fp32 copy and two states read, the last three and
-the 16-bit weight written (arXiv 2101.06840)."""
+"""Bytes that an update on the host reads and writes per parameter: gradient, fp32 copy and two states read, the last three and the 16-bit
+weight written (arXiv 2101.06840)."""
 
 
 def seconds(setup: Setup) -> float:
-    """Return the time of one update of the weights; of one token where nothing is trained."""
+    """Return the time of one weight update; of one token if nothing is trained."""
     if setup.ggml is not None:
         return _reading(setup, setup.ggml)
     whole = _arithmetic(setup) + _bus_bytes(setup) / _constants()["bus"] + _host_bytes(setup) / _constants()["host_memory"]
@@ -40,7 +40,7 @@ def seconds(setup: Setup) -> float:
 
 
 def _reading(setup: Setup, run: GgmlRun) -> float:
-    """Return the time in which every weight that a token uses is read once, each where it lies."""
+    """Return the time needed to read every weight used by a token once, each from where it is stored."""
     used = count.active(setup.shape) * setup.weights.bytes_per_param
     on_host = min(1.0, ggml.on_host(setup, run) / weights.stored(setup))
     return used * ((1 - on_host) / _constants()["card_memory"] + on_host / _constants()["host_memory"])
@@ -62,7 +62,7 @@ def _arithmetic(setup: Setup) -> float:
 
 
 def _bus_bytes(setup: Setup) -> float:
-    """Return the bytes that one card moves for one update, between cards and to the host."""
+    """Return the bytes that one GPU moves per update, between GPUs and to the host."""
     layout, micro, shape = setup.layout, setup.accumulation, setup.shape
     others, split = 1 - 1 / layout.data, layout.tensor * layout.pipeline
     # Packed weights travel packed.
@@ -89,16 +89,16 @@ def _bus_bytes(setup: Setup) -> float:
 
 
 def _gradient_trips(setup: Setup) -> int:
-    """Return how often gradients cross the bus for one update on the host.
+    """Return how often gradients cross the bus per update on the host.
 
-    DeepSpeed adds them up on the card: for each micro batch but the first the sum comes from the host and goes back
+    DeepSpeed adds them up on the GPU: for each micro-batch except the first, the sum comes from the host and goes back
     (async_accumulate_grad_in_cpu_via_gpu of deepspeed/runtime/zero/stage_1_and_2.py, partition_grads of stage3.py).
     """
     return 2 * setup.accumulation - 1 if setup.layout.engine == "deepspeed" else 1
 
 
 def _host_bytes(setup: Setup) -> float:
-    """Return the bytes that go through the host's memory in an update there, for all cards of it."""
+    """Return the bytes that go through host memory in an update there, for all GPUs of the host."""
     return _ADAM * _trained(setup) if setup.task == "train" and setup.offload_optimizer else 0.0
 
 

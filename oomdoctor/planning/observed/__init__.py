@@ -1,1 +1,1 @@
-"""A run or a server as the memory model expects it, beside what its log shows."""
+"""A run or a server as the memory model expects it, compared with what its log shows."""

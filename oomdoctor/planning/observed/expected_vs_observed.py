@@ -1,6 +1,6 @@
-"""Compare what the memory model expects with what the log shows: what runs and servers share.
+"""Compare what the memory model expects with what the log shows: the code shared by runs and servers.
 
-Only for failures whose log or config tells the model; nothing here is loaded for others.
+Only for failures whose log or config identifies the model; nothing here is loaded for others.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def weigh_fixes(findings: Iterable[Finding], pack: Pack, weigh: Callable[[Fix, M
 
 
 def _useful(fixes: tuple[Fix, ...]) -> tuple[Fix, ...]:
-    """Return the fixes without those of which the memory model says that they free nothing, unless nothing else is left."""
+    """Return the fixes without those that free nothing according to the memory model, unless nothing else is left."""
     return tuple(fix for fix in fixes if fix.frees_bytes != 0) or fixes
 
 
 def fix_settings(fix: Fix, pack: Pack) -> dict[str, Scalar]:
-    """Return what a fix sets, by the names that all frameworks share; empty where no row of it has such a name."""
+    """Return what a fix sets, by the names that all frameworks share; empty if none of its rows has such a name."""
     record = pack.fix(fix.id)
     rows = {(row.framework, row.key): row for row in record.settings} if record is not None else {}
     settings: dict[str, Scalar] = {}

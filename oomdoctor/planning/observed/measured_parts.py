@@ -1,4 +1,4 @@
-"""What lived on a card by what it was held for, beside what the memory model expects: part by part, with what a difference means."""
+"""What was live on a GPU, by use, compared with the memory model: part by part, with the meaning of each difference."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from oomdoctor.snapshots.places import short_place
 from oomdoctor.snapshots.sites import BEFORE, UNKNOWN, Holder
 
 _ONCE = frozenset(("load", "save", "merge"))
-"""Phases of the memory model that do not come with every step."""
+"""Phases of the memory model that do not occur in every step."""
 _UNTOLD = frozenset((BEFORE, UNKNOWN))
 _LARGE = 0.05
-"""Of all that lives: a smaller difference decides nothing."""
+"""Of all live memory: a smaller difference decides nothing."""
 _FAR = 1.25
 """How far above the range of the estimate is more than formulas miss."""
 _FEW = 0.5
-"""Of the least that is expected: what is below is not there, and not only smaller."""
+"""Of the expected minimum: anything less is absent, and not just smaller."""
 
 
 class _Held(Struct):
@@ -42,10 +42,10 @@ class _Held(Struct):
 def measured_parts(
     device: DeviceExplanation, holdings: Sequence[HoldingRecord], estimate: Estimate | None, *, at_failure: bool
 ) -> MeasuredParts | None:
-    """Return the parts of a card; None where the recording tells the use of none.
+    """Return the parts of GPU memory; None if the recording identifies the use of none.
 
-    `at_failure`: the state was saved at the failed request, also where no history says so. `estimate` is None where the settings
-    of the run are not known.
+    `at_failure`: the state was saved at the failed request, even if no history says so. `estimate` is None if the settings
+    of the run are unknown.
     """
     held = _held(device.holders, {holding.id: holding.counted_as or holding.id for holding in holdings})
     if held.keys() <= _UNTOLD:
@@ -84,14 +84,14 @@ def _parts(held: Mapping[str, _Held], holdings: Sequence[HoldingRecord], estimat
 
 
 def expected_part(estimate: Estimate, terms: Collection[str]) -> ExpectedPart:
-    """Return what these terms take in the phase in which they take most; nothing is expected of terms that the run does not have."""
+    """Return the memory of these terms in the phase in which they use most; terms that the run does not have are expected to be absent."""
     of_terms = [[term for term in phase.terms if term.name in terms] for phase in estimate.phases if phase.name not in _ONCE]
     most = max(of_terms, key=lambda phase: sum(term.bytes for term in phase), default=[])
     return ExpectedPart(bytes=sum(term.bytes for term in most), low=sum(term.low for term in most), high=sum(term.high for term in most))
 
 
 def _meaning(holding: HoldingRecord, part: _Held, expected: ExpectedPart, live: int, untold: int) -> Text | None:
-    """Return what a large difference means; None where it is small, or what nobody told the use of may be the rest."""
+    """Return the meaning of a large difference; None if it is small, or memory of unknown use may account for it."""
     more, less = part.bytes - expected.bytes, expected.bytes - part.bytes
     if not expected.bytes:
         return _unexpected(part.site) if more >= _LARGE * live else None

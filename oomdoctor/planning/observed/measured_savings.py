@@ -1,4 +1,4 @@
-"""What fixes free of memory that was measured: by their settings, by the memory model, or as the most that they can free."""
+"""How much measured memory fixes free: by their settings, by the memory model, or as the maximum they can free."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from oomdoctor.planning.observed.run_expected_vs_observed import RunExpectedVsOb
 def with_measured_savings(
     findings: Sequence[Finding], parts: MeasuredParts, run: RunExpectedVsObserved | None, pack: Pack
 ) -> tuple[Finding, ...]:
-    """Return the findings with what each fix frees of what was measured; `run` where the memory model knows the run."""
+    """Return the findings with how much measured memory each fix frees; `run` if the memory model knows the run."""
 
     def weighed(fix: Fix) -> Fix:
         return replace(fix, frees_measured=_saving(fix, parts, run, pack))
@@ -29,7 +29,7 @@ def with_measured_savings(
 
 def _saving(fix: Fix, parts: MeasuredParts, run: RunExpectedVsObserved | None, pack: Pack) -> MeasuredSaving | None:
     of, record = parts.of_terms(fix.terms), pack.fix(fix.id)
-    # What a fix needs and nobody knows decides how much it frees, too.
+    # An unknown requirement of a fix determines how much it frees, too.
     if not of or record is None or record.frees is None or fix.needs:
         return fix.frees_measured
     share = _by_model(parts.model_terms(fix.terms), fix_settings(fix, pack), run) if run is not None and run.expected.is_told else None
@@ -44,7 +44,7 @@ def _saving(fix: Fix, parts: MeasuredParts, run: RunExpectedVsObserved | None, p
 
 
 def _by_model(terms: Collection[str], changes: Mapping[str, Scalar], run: RunExpectedVsObserved) -> float | None:
-    """Return the share by which the memory model sees these terms go down; None where it does not know the change."""
+    """Return the share by which these terms shrink according to the memory model; None if it does not know the change."""
     before = expected_part(run.expected.estimate, terms).bytes
     if not changes or not before:
         return None

@@ -1,6 +1,6 @@
-"""Compare what a failed run should have taken with what its log shows, and say what each fix would free.
+"""Compare the memory a failed run should have used with what its log shows, and report how much each fix would free.
 
-Also at the moment of the failure: what the settings explain of the live tensors, and which samples would explain them all.
+Also reports, for the moment of failure, how much of the live tensors the settings explain and which samples would account for all of it.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from oomdoctor.planning.observed.expected_vs_observed import weigh_fixes
 from oomdoctor.setups.from_log import LoggedRun, run_from_log, setup_from_log
 
 _UNBOUNDED = MemoryBudget("", 1 << 62, 1 << 62)
-"""A card for figures that are compared with no card."""
+"""A GPU for figures that are not compared with one."""
 _NEW_FILE = "ds.json"
 _ADAPTER_SETTINGS = frozenset({"finetuning", "lora_rank", "lora_targets", "modules_to_save"})
 """Settings that change the number of trained parameters."""
 _PHASES = {"forward": ("forward",), "backward": ("forward", "backward"), "optimizer-step": ("step",), "evaluation": ("evaluation",)}
-"""The phases of incidents by those of estimates. A backward pass begins with what the forward pass ends with."""
+"""Estimate phases -> incident phases. A backward pass begins with what the forward pass ends with."""
 _NEAR = 1.25
-"""The estimate explains a failure whose live tensors are above its range by less than this."""
+"""The estimate explains a failure whose live tensors exceed its range by less than this."""
 _COUNTED = frozenset({
     "batch-too-large", "data-parallel-full-replica", "logits-too-large", "model-too-large", "near-limit", "no-gradient-checkpointing",
     "optimizer-states", "sequence-too-long", "too-many-trainable-parameters",
 })  # fmt: skip
-"""Causes that the memory model counts: for another process, a leak or fragments no plan is the first thing to do."""
+"""Causes that the memory model accounts for: for another process, a leak or fragmentation, a plan is not the first thing to do."""
 _STEP = 64
 _LONGEST = 1 << 20
 """Tokens; no sample is longer."""
@@ -51,15 +51,15 @@ class RunExpectedVsObserved(Struct, frozen=True):
     shape: Shape
     expected: Expected
     lacking: int
-    """Bytes that the failed request lacked, as far as the log tells."""
+    """The shortfall in bytes of the failed request, as far as the log shows it."""
 
     @property
     def is_judged(self) -> bool:
-        """Whether the estimate rests on what is known of the run, and not on a batch and a length that nobody said."""
+        """Return whether the estimate relies on known facts about the run, and not on an assumed batch and length."""
         return self.expected.is_told or self.expected.stands_too_large
 
     def explains(self, finding: Finding) -> bool:
-        """Return whether the memory model counts a cause, the run should not have fitted, and what was seen is about what was expected."""
+        """Return whether the memory model accounts for a cause, the run should not have fit, and observed memory is close to expected."""
         expected = self.expected
         if finding.cause not in _COUNTED or not self.is_judged or expected.budget is None or expected.fits in (None, "yes"):
             return False
@@ -67,7 +67,7 @@ class RunExpectedVsObserved(Struct, frozen=True):
         return at is None or at.low / _NEAR <= at.seen <= at.high * _NEAR
 
     def facts(self) -> dict[str, Value | bool | float | None]:
-        """Return what rules can ask of the estimate, as `estimate.NAME`; the weights only where something tells their type."""
+        """Return the facts about the estimate that rules can query, as `estimate.NAME`; the weights only if something shows their type."""
         settings, expected = self.run.settings, self.expected
         if not (settings.precision or settings.load_bits or settings.finetuning or expected.stands_too_large):
             return {}
@@ -86,7 +86,7 @@ class RunExpectedVsObserved(Struct, frozen=True):
         return facts
 
     def weigh(self, findings: Iterable[Finding], pack: Pack) -> tuple[Finding, ...]:
-        """Return the findings with what each of their fixes would free and whether the run would fit then."""
+        """Return the findings with what each of their fixes would free and whether the run would then fit."""
         return weigh_fixes(findings, pack, self._weigh) if self.is_judged else tuple(findings)
 
     def changed(self, changes: Mapping[str, Scalar]) -> Estimate:
@@ -94,7 +94,7 @@ class RunExpectedVsObserved(Struct, frozen=True):
         trained = None if changes.keys() & _ADAPTER_SETTINGS else self.run.trained
         settings = self.run.settings.with_values(changes)
         if "zero_stage" in changes and self.run.settings.zero_stage is None:
-            # A fix brings a file of its own, whose buffers nothing here says.
+            # A fix comes with its own file, whose buffers are unknown here.
             settings = replace(settings, zero_file=settings.zero_file or _NEW_FILE)
         run = replace(self.run, settings=settings, trained=trained)
         return needed(setup_from_log(run, self.shape)[0], self.expected.budget or _UNBOUNDED)
@@ -103,13 +103,13 @@ class RunExpectedVsObserved(Struct, frozen=True):
         expected = self.expected.estimate.expected
         changed = self.changed(changes)
         if changed.expected == expected:
-            # The memory model knows nothing of this setting, or it is in force already.
+            # The memory model does not know this setting, or it is in force already.
             return fix
         frees = max(0, expected - changed.expected)
         return replace(fix, frees_bytes=frees, fits="no" if frees < self.lacking else self._fits(changed))
 
     def _fits(self, changed: Estimate) -> Fits | None:
-        """Return whether a changed run fits; None where the run should have fitted as it was.
+        """Return whether a changed run fits; None if the run should have fit as it was.
 
         Memory that was observed above what was expected will be in use again.
         """
@@ -120,7 +120,7 @@ class RunExpectedVsObserved(Struct, frozen=True):
 
 
 def run_expected_vs_observed(training: RunConfig | None, log: Mapping[str, Value], incident: Incident) -> RunExpectedVsObserved | None:
-    """Compare the run of a failure with its log; None where its model is not known."""
+    """Compare the run of a failure with its log; None if its model is unknown."""
     run = run_from_log(training, log)
     if run.shape is None:
         return None
@@ -137,7 +137,7 @@ def run_expected_vs_observed(training: RunConfig | None, log: Mapping[str, Value
         fits=fits(estimate, budget) if budget else None,
         assumptions=assumptions,
         is_told=run.is_told,
-        # A run that came to a moment for which the card is too small was another one than it is said to be.
+        # A run that reached a moment for which the GPU is too small differs from its description.
         stands_too_large=budget is not None and _has_method(run) and not got_there and _standing(estimate) > budget.usable,
         at=at if run.is_told else None,
     )
@@ -148,14 +148,14 @@ def run_expected_vs_observed(training: RunConfig | None, log: Mapping[str, Value
 def _has_method(run: LoggedRun) -> bool:
     """Return whether what is trained is known.
 
-    A run that DeepSpeed or FSDP shards and that nobody says to have adapters trains everything.
+    A run sharded by DeepSpeed or FSDP, with no mention of adapters, trains everything.
     """
     settings = run.settings
     return settings.finetuning is not None or (settings.lora_rank is None and bool(settings.zero_stage or settings.fsdp))
 
 
 def _standing(estimate: Estimate) -> int:
-    """Return the least that stands on the card throughout the fullest phase."""
+    """Return the minimum that is on the GPU throughout the fullest phase."""
     return max(sum(term.low for term in phase.terms if term.name in STANDING) for phase in estimate.phases)
 
 
@@ -174,9 +174,9 @@ def at_failure(setup: Setup, incident: Incident) -> AtFailure | None:
 
 
 def _in_first_step(setup: Setup) -> Setup:
-    """Return the run without states of the optimizer: a run that does not fit with them dies before they are made.
+    """Return the run without optimizer states: a run that does not fit with them dies before they are created.
 
-    torch makes them in the first update, DeepSpeed when it starts (initialize_optimizer_states of runtime/zero/stage_1_and_2.py).
+    torch creates them in the first update, DeepSpeed when it starts (initialize_optimizer_states of runtime/zero/stage_1_and_2.py).
     """
     if setup.layout.engine == "deepspeed" or setup.task != "train":
         return setup
@@ -184,9 +184,9 @@ def _in_first_step(setup: Setup) -> Setup:
 
 
 def explaining_length(setup: Setup, incident: Incident) -> int | None:
-    """Return the tokens of a sample with which the run has as much on the card as it had when it failed, in steps of 64.
+    """Return the sample length in tokens that gives the memory use seen at the failure, in steps of 64.
 
-    None where no length does: the failure had another reason, or the moment is not known.
+    None if no length does: the failure had another reason, or the moment is unknown.
     """
     low, high = 1, _LONGEST // _STEP
 

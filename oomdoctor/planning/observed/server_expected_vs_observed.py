@@ -1,4 +1,4 @@
-"""Compare the budget that a failed server should have had with what it printed, and say what each fix would change."""
+"""Compare the budget a failed server should have had with what it printed, and report what each fix would change."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from oomdoctor.setups.from_log import LoggedRun, run_from_log
 from oomdoctor.setups.server import CardLookup, deploy_run, server_record
 
 _UNSURE = 0.3
-"""The relative uncertainty of what a change moves, where the cache before it was observed; what the memory fraction gives is certain."""
+"""The relative uncertainty of what a change moves, if the cache before it was observed; what the memory fraction gives is certain."""
 _CACHE_FIELDS = ("kv_available_bytes", "kv_cache_bytes")
-"""What a message of a failure says of the room for the cache; it may be less than nothing."""
+"""What a failure message says about the room for the cache; it may be negative."""
 _ANY_CARD = 1 << 36
 _BEFORE = "log.initial_free_bytes"
-"""What was free before the first of several loads, where a log names several."""
+"""What was free before the first of several loads, if a log names several."""
 
 
 class ServerExpectedVsObserved(Struct, frozen=True):
-    """A failed server of a known model on a known card."""
+    """A failed server with a known model on a known GPU."""
 
     run: LoggedRun
     log: Mapping[str, Value]
@@ -44,7 +44,7 @@ class ServerExpectedVsObserved(Struct, frozen=True):
     served_run: ServedRun
 
     def weigh(self, findings: Iterable[Finding], pack: Pack) -> tuple[Finding, ...]:
-        """Return the findings with what each of their fixes would give and whether the server would start then; what is not enough last."""
+        """Return the findings with what each fix would give and whether the server would then start; insufficient ones last."""
         weighed = weigh_fixes(findings, pack, self._weigh)
         return tuple(replace(finding, fixes=tuple(sorted(finding.fixes, key=lambda fix: fix.fits == "no"))) for finding in weighed)
 
@@ -56,7 +56,7 @@ class ServerExpectedVsObserved(Struct, frozen=True):
             return fix
         then = _with_observed_cache(changed, before, self.served_run.seen)
         if now.failed_check is None:
-            # Where the memory model does not explain the failure it promises nothing.
+            # If the memory model does not explain the failure, it promises nothing.
             return fix
         return replace(fix, frees_bytes=_gained(now, then), fits=then.starts)
 
@@ -64,9 +64,9 @@ class ServerExpectedVsObserved(Struct, frozen=True):
 def server_expected_vs_observed(
     training: RunConfig | None, log: Mapping[str, Value], incident: Incident | None, printed: ServerLedger | None, pack: Pack
 ) -> ServerExpectedVsObserved | None:
-    """Compare a server with its log; None where it is none or keeps no cache, or where model or card are not known.
+    """Compare a server with its log; None if it is not a server or has no cache, or if model or GPU are unknown.
 
-    `incident` is its failure, if it has one; `printed` is what it printed of the card.
+    `incident` is its failure, if it has one; `printed` is what it printed about the GPU.
     """
     run = run_from_log(training, log)
     record = server_record(run.settings, run.framework, pack)
@@ -90,12 +90,12 @@ def server_expected_vs_observed(
 
 
 def _served(run: LoggedRun, log: Mapping[str, Value], shape: Shape, record: ServerRecord, card: CardLookup) -> Served:
-    """Return what the release of the log, else the newest, makes of the card: what the log shows is of one release."""
+    """Return how the log's release, or otherwise the newest, uses the GPU: what the log shows comes from one release."""
     return deploy_run(run, log, shape, record, card).newest()
 
 
 def _printed(ledger: ServerLedger | None, incident: Incident | None) -> Iterable[tuple[str, int]]:
-    """Yield what the log shows, by the names of terms; of the cache what the failure says counts before what was planned."""
+    """Yield what the log shows, by the names of terms; for the cache, the failure takes precedence over the plan."""
     fields = _CACHE_FIELDS if incident is not None else ()
     failed = next((size for name in fields if incident is not None and (size := incident.root.size(name)) is not None), None)
     if ledger is not None:
@@ -120,7 +120,7 @@ def _total(
     printed: ServerLedger | None,
     seen: Mapping[str, int],
 ) -> tuple[int | None, bool]:
-    """Return the bytes of the card, and whether the log tells them or the card's name; else what explains the rest."""
+    """Return the bytes of the GPU, and whether the log or the GPU name gives them; otherwise what explains the rest."""
     budget = None if incident is None else budget_from_log(incident.root, log)
     card = card_named(str(log.get("log.gpu_name", "")))
     told = None if printed is None else printed.total
@@ -133,7 +133,7 @@ def _total(
 
 
 def _with_observed_cache(changed: Served, before: Served, seen: Mapping[str, int]) -> Served:
-    """Return the changed server with the observed cache plus what the change moves, where a cache was observed."""
+    """Return the changed server with the observed cache plus what the change moves, if a cache was observed."""
     if "kv cache" not in seen:
         return changed
     moved = changed.cache.expected - before.cache.expected

@@ -1,1 +1,1 @@
-"""Estimates beside the one that was asked for: what was assumed taken otherwise, and every combination of two sizes."""
+"""Estimates in addition to the requested one: assumptions taken the other way, and every combination of two sizes."""

@@ -1,4 +1,4 @@
-"""One run on several cards, or with its weights in several formats: what each takes of a card and whether it fits."""
+"""One run on several GPUs, or with its weights in several formats: the memory each uses on a GPU and whether it fits."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from oomdoctor.case.setup import Setup
 from oomdoctor.planning.sizing.sweep import SweepLimit
 
 Compared = Literal["cards", "formats"]
-"""What the rows differ in."""
+"""How the rows differ."""
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
-    """One card, so many of it, or one format."""
+    """One GPU, a number of them, or one format."""
 
     name: str
     cards: int
-    """How many cards share the run."""
+    """How many GPUs share the run."""
     needed: ByteRange | None
-    """Bytes of one card; None where the program refuses to start like this, whatever memory there is."""
+    """Bytes on one GPU; None if the program refuses to start like this, whatever memory is available."""
     fits: Fits | None
-    """None where no card was named."""
+    """None if no GPU was specified."""
     longest: SweepLimit | None = None
-    """The longest sample, or request, that surely fits; None where it was not looked for."""
+    """The longest sample, or request, that certainly fits; None if it was not searched for."""
 
 
 class Alternatives(Struct, frozen=True, kw_only=True):
@@ -35,19 +35,19 @@ class Alternatives(Struct, frozen=True, kw_only=True):
 
     compared: Compared
     setup: Setup
-    """The run as it was asked about, on one card."""
+    """The run as requested, on one GPU."""
     budget: MemoryBudget | None
-    """The card that formats are held against."""
+    """The GPU that formats are checked against."""
     server: str | None
-    """The server where it takes a share of the card in advance; then a need is what it takes beside a cache for one request."""
+    """The server, if it reserves a share of the GPU in advance; memory needed is then its use outside a cache for one request."""
     spread: str | None
-    """How several cards share the run where nobody said it: `zero3` or `tensor parallel`."""
+    """How several GPUs share the run if not specified: `zero3` or `tensor parallel`."""
     rows: tuple[tuple[Candidate, ...], ...]
-    """A row for each card, with a cell for each number of them; of formats one cell a row."""
+    """A row for each GPU, with a cell for each number of them; for formats, one cell per row."""
     assumptions: tuple[Assumption, ...] = ()
     """What was assumed in all of them."""
 
     @property
     def fitting(self) -> tuple[Candidate, ...]:
-        """Those that surely fit."""
+        """Those that certainly fit."""
         return tuple(cell for row in self.rows for cell in row if cell.fits == "yes")

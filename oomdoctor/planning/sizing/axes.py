@@ -1,4 +1,4 @@
-"""Which sizes a sweep looks at: `batch,length`, `length=2048..32768`, `batch=1,2,6,length=4k..64k`."""
+"""Which sizes a sweep considers: `batch,length`, `length=2048..32768`, `batch=1,2,6,length=4k..64k`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from oomdoctor.errors import UsageError
 
 MOST_VALUES = 16
-"""Of one axis: what a person reads in a table."""
+"""Per axis: what a person reads in a table."""
 LARGEST = {"batch": 65_536, "length": 4 << 20}
 """Samples, and tokens: nothing that runs is larger."""
 _NAMES = {"batch": "batch", "requests": "batch", "length": "length", "context": "length"}
@@ -19,7 +19,7 @@ _VALUE = re.compile(r"\s*(\d{1,8})\s*([kK]?)\s*\Z")
 
 
 def parse_axes(text: str, *, is_served: bool) -> dict[str, tuple[int, ...]]:
-    """Return the values of each axis that a text names. Raise UsageError where it names none, or values that cannot be."""
+    """Return the values for each axis named in the text. Raise UsageError if it names none or gives invalid values."""
     axes: dict[str, list[str]] = {}
     values: list[str] = []
     for part in text.split(","):
@@ -35,7 +35,7 @@ def parse_axes(text: str, *, is_served: bool) -> dict[str, tuple[int, ...]]:
 
 
 def checked_axes(axes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
-    """Return the axes with each value once, in order. Raise UsageError where a name or a value cannot be, or there are too many."""
+    """Return the axes with each value once, in order. Raise UsageError if a name or a value is invalid, or there are too many."""
     checked = {_axis(name): tuple(sorted(set(values))) for name, values in axes.items()}
     for name, values in checked.items():
         if not values or values[0] < 1 or values[-1] > LARGEST[name]:
@@ -77,6 +77,6 @@ def _number(name: str, text: str) -> int:
 
 
 def read_number(text: str) -> int | None:
-    """Return a number as people write it, 4096 or 4k; None where it is none."""
+    """Return a number as people write it, 4096 or 4k; None if it is not a number."""
     match = _VALUE.match(text)
     return None if match is None else int(match[1]) * (1024 if match[2] else 1)

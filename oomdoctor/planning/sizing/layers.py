@@ -1,4 +1,4 @@
-"""How many layers of a model llama.cpp can put on a card, and what becomes of the others."""
+"""How many layers of a model llama.cpp can put on a GPU, and what happens to the others."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from oomdoctor.units import GIB
 
 _CONTEXT_STEP = 1024
 _CACHE_TYPES = ("q8_0", "q4_0")
-"""OLLAMA_KV_CACHE_TYPE and --cache-type-k take these; both need flash attention."""
+"""Accepted by OLLAMA_KV_CACHE_TYPE and --cache-type-k; both need flash attention."""
 _PARTS = 20
 _TILE = 512
-"""Pixels of a tile where the whole picture cannot be decoded at once: ComfyUI nodes.py and comfy/sd.py, decode_tiled."""
+"""Pixels of a tile if the whole image cannot be decoded at once: ComfyUI nodes.py and comfy/sd.py, decode_tiled."""
 _KEPT_FREE = GIB
-"""What `--fit` leaves of each card: fit_params_target of llama.cpp common/common.h, 1024 MiB."""
+"""What `--fit` leaves free on each GPU: fit_params_target of llama.cpp common/common.h, 1024 MiB."""
 
 
 def as_it_fits(setup: Setup, budget: MemoryBudget) -> Setup:
-    """Return the run as a program puts it on a card that finds by itself what fits: experts go to the host first, then whole layers."""
+    """Return the run as placed on a GPU by a program that determines itself what fits: experts go to the host first, then whole layers."""
     if setup.pictures is not None:
         return _as_loaded(setup, setup.pictures, budget)
     run = setup.ggml
@@ -37,7 +37,7 @@ def as_it_fits(setup: Setup, budget: MemoryBudget) -> Setup:
 
 
 def _as_loaded(setup: Setup, run: PictureRun, budget: MemoryBudget) -> Setup:
-    """Return the run with as much of each part's weights on the card as surely fits, by twentieths."""
+    """Return the run with as much of each part's weights on the GPU as certainly fits, by twentieths."""
     if not run.fits_itself:
         return setup
 
@@ -51,7 +51,7 @@ def _as_loaded(setup: Setup, run: PictureRun, budget: MemoryBudget) -> Setup:
 
 
 def on_card(setup: Setup) -> Assumption | None:
-    """Say what of a run is on the card where not all of it is; None where all of it is."""
+    """Return what part of a run is on the GPU if not all of it is; None if all of it is."""
     if setup.pictures is not None:
         share = round(100 * setup.pictures.resident)
         en = f"{share} % of each part's weights on the card and pixels made in tiles, as it fits; the rest of the weights waits on the host"
@@ -66,7 +66,7 @@ def on_card(setup: Setup) -> Assumption | None:
 
 
 def fewer(setup: Setup, fit: Fit) -> Otherwise | None:
-    """Return what becomes of a run that is too large with as many layers on the card as surely fit; None where none does, or it fits."""
+    """Return a run that is too large, with as many layers on the GPU as certainly fit; None if none does, or it fits."""
     run = setup.ggml
     if run is None or fit.fits == "yes" or setup.layout.cards > 1:
         return None
@@ -83,7 +83,7 @@ def fewer(setup: Setup, fit: Fit) -> Otherwise | None:
 
 
 def all_on_card(setup: Setup, budget: MemoryBudget) -> Iterator[Otherwise]:
-    """Yield with which context and which type of the cache more layers find a place on the card, where not all of them do."""
+    """Yield with which context and cache type more layers fit on the GPU, if not all of them do."""
     run = setup.ggml
     if run is None or not run.fits_itself or run.layers is None:
         return
@@ -118,7 +118,7 @@ def _with(setup: Setup, budget: MemoryBudget, text: Text, sets: tuple[str, Scala
 
 
 def _most(setup: Setup, run: GgmlRun, holds: Callable[[Setup], bool]) -> Setup | None:
-    """Return the run with as much on the card as fits; None where nothing does."""
+    """Return the run with as much as possible on the GPU, or None if nothing fits."""
     if holds(setup):
         return setup
     layers, every = setup.shape.layers, setup.shape.layers + 1
@@ -134,7 +134,7 @@ def _most(setup: Setup, run: GgmlRun, holds: Callable[[Setup], bool]) -> Setup |
 
 
 def _leaves(setup: Setup, budget: MemoryBudget) -> bool:
-    """Return whether a run surely fits, and leaves what the program wants to be free."""
+    """Return whether a run certainly fits, and leaves free what the program wants to be free."""
     need = needed(setup, budget)
     return need.expected + _KEPT_FREE <= budget.total and fits(need, budget) == "yes"
 

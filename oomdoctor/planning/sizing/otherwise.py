@@ -1,4 +1,4 @@
-"""What a run needs where something that nobody said is otherwise than assumed: only what decides is worth a line."""
+"""What a run needs if something unstated differs from what was assumed: only decisive assumptions are worth a line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from oomdoctor.planning.sizing.largest import largest
 _MOVES = 0.1
 """Of what the run needs: an assumption that moves it by less decides nothing."""
 _FAR = 8
-"""Times as long or as many as assumed: a limit further away than that is nobody's next step."""
+"""Times as long or as many as assumed: a limit farther away than that is not a realistic next step."""
 
 
 class _OtherWay(Struct, frozen=True):
@@ -33,10 +33,10 @@ class _OtherWay(Struct, frozen=True):
 
 
 def otherwise(estimate: Estimate, now: Estimate, budget: MemoryBudget | None) -> tuple[Otherwise, ...]:
-    """Return what each assumption that decides comes to the other way: those that turn the verdict first, to the better before others.
+    """Return the result of each decisive assumption taken the other way: those that change the verdict first, for the better before others.
 
-    `estimate` names the assumptions, `now` is what the run needs, `budget` the card; without one no verdict can turn. Nothing is
-    said of a traced run: its trace is of these settings.
+    `estimate` names the assumptions, `now` is what the run needs, `budget` the GPU; without one no verdict can change. A traced
+    run has none: its trace is of these settings.
     """
     if estimate.setup.traced is not None:
         return ()
@@ -59,7 +59,7 @@ def _weighed(assumption: str, way: _OtherWay, verdict: Fits | None, budget: Memo
 
 
 def _other_way(assumption: str, setup: Setup, verdict: Fits | None, budget: MemoryBudget | None) -> _OtherWay | None:
-    """Return the other way of an assumption; None where there is none, or nobody knows what else it could be."""
+    """Return the other way of an assumption; None if there is none, or it is unknown what else it could be."""
     if assumption in _CHOICES and (setup.task == "train" or setup.pictures is not None):
         return _CHOICES[assumption](setup)
     if assumption not in _SIZES:
@@ -76,7 +76,7 @@ def _other_way(assumption: str, setup: Setup, verdict: Fits | None, budget: Memo
 
 
 def _largest_fitting(size: _Size, setup: Setup, most: int, budget: MemoryBudget) -> int | None:
-    """Return the largest size that surely fits, or one above `most` where more does too; the present one where no step is between."""
+    """Return the largest size that certainly fits, or one above `most` if more does too; the current one if no step is between."""
 
     def surely_fits(number: int) -> bool:
         return fits(needed(size.changed(setup, number).setup, budget), budget) == "yes"

@@ -1,4 +1,4 @@
-"""What a run needs for every batch with every length, and the largest that fit."""
+"""The memory needed for every combination of batch and length, and the largest that fit."""
 
 from __future__ import annotations
 
@@ -15,52 +15,52 @@ from oomdoctor.planning.sizing.axes import LARGEST
 from oomdoctor.planning.sizing.largest import largest
 
 _STEP = 256
-"""Tokens by which a length is rounded down."""
+"""A length is rounded down to a multiple of this many tokens."""
 
 
 class SweepCell(Struct, frozen=True, kw_only=True):
     """One batch with one length."""
 
     batch: int
-    """Samples on one card in one pass; of a server, requests at a time."""
+    """Samples on one GPU in one pass; for a server, concurrent requests."""
     length: int
-    """Tokens of a sample; of a server, of a request."""
+    """Tokens of a sample; for a server, of a request."""
     needed: ByteRange
-    """Bytes of one card."""
+    """Bytes on one GPU."""
     fits: Fits | None
-    """None where no card was named."""
+    """None if no GPU was specified."""
 
 
 class SweepLimit(Struct, frozen=True, kw_only=True):
-    """The largest size that surely fits beside another one."""
+    """The largest size that certainly fits in combination with another one."""
 
     size: int | None
-    """None where not even the smallest fits."""
+    """None if not even the smallest fits."""
     is_open: bool = False
-    """Whether larger ones than that were not looked at, and may fit too."""
+    """Whether larger ones than that were not considered, and may fit too."""
 
 
 class Sweep(Struct, frozen=True, kw_only=True):
-    """A table of what a run needs."""
+    """A table of the memory that a run needs."""
 
     setup: Setup
     """The run; its batch and length are those of the table."""
     budget: MemoryBudget | None
-    """The card, where one was named."""
+    """The GPU, if one was specified."""
     server: str | None
-    """The server where it takes a share of the card in advance; then a need is what it takes beside a cache for these requests."""
+    """The server, if it reserves a share of the GPU in advance; memory needed is then its use outside a cache for these requests."""
     batches: tuple[int, ...]
     lengths: tuple[int, ...]
     cells: tuple[SweepCell, ...]
-    """Batch by batch, in each length by length."""
+    """Batch by batch, and within each, length by length."""
     longest: tuple[SweepLimit, ...]
-    """For each batch, the largest length that fits; empty where no card was named."""
+    """For each batch, the largest length that fits; empty if no GPU was specified."""
     largest: tuple[SweepLimit, ...]
-    """For each length, the largest batch that fits; empty where no card was named."""
+    """For each length, the largest batch that fits; empty if no GPU was specified."""
     assumptions: tuple[Assumption, ...] = ()
-    """What was assumed beside batch and length."""
+    """Assumptions other than batch and length."""
     deciding: frozenset[str] = frozenset()
-    """The ids of those that move the needs."""
+    """The ids of those that change the memory needed."""
 
     def row(self, batch: int) -> tuple[SweepCell, ...]:
         """Return the cells of one batch."""
@@ -68,7 +68,7 @@ class Sweep(Struct, frozen=True, kw_only=True):
 
 
 Weigh = Callable[[int, int], tuple[ByteRange, Fits | None]]
-"""Return what a batch with a length needs, and whether that fits."""
+"""Return the memory needed for a batch with a length, and whether that fits."""
 
 
 def cells(weigh: Weigh, batches: Sequence[int], lengths: Sequence[int]) -> tuple[SweepCell, ...]:
@@ -99,9 +99,9 @@ def _limit(holds: Callable[[int], bool], step: int, most: int) -> SweepLimit:
 
 
 def served_need(served: Served, requests: int) -> tuple[ByteRange, Fits]:
-    """Return what a server takes with a cache that holds so many requests of full length, and whether it starts and holds them.
+    """Return a server's memory with a cache that holds this many full-length requests, and whether it starts and holds them.
 
-    The share is taken whatever is needed of it: what counts is whether the cache that it leaves is large enough.
+    The share is used regardless of how much is needed: what counts is whether the cache that it leaves is large enough.
     """
     cache_bytes = requests * (served.request or 0)
     parts = (*served.terms, *served.beside)

@@ -1,1 +1,1 @@
-"""Runs that somebody describes in words."""
+"""Runs that someone describes in words."""

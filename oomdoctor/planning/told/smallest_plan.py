@@ -1,6 +1,6 @@
-"""The smallest plan that makes a failed run fit, as the first thing to do: single measures of which none is enough come after it.
+"""The smallest plan that makes a failed run fit, as the first thing to do: single measures that are not enough come after it.
 
-Only where the memory model explains the failure; a search takes a tenth of a second.
+Only if the memory model explains the failure; a search takes a tenth of a second.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from oomdoctor.planning.run_space import run_space
 from oomdoctor.units import GIB
 
 PLAN = "plan-1"
-"""The id of the fix, and what `oomdoctor fix --only` calls the first plan."""
+"""The id of the fix, and the name of the first plan for `oomdoctor fix --only`."""
 _HARM = ("none", "slower", "effort", "quality", "hardware")
 
 
@@ -57,7 +57,7 @@ def _plan(training: RunConfig | None, log: Mapping[str, Value], incident: Incide
 
 
 def _as_fix(plan: Plan[Estimate], expected: Expected, others: Sequence[Fix], pack: Pack) -> Fix:
-    """Return the plan as a fix; of a single measure the fix itself, with the values of the plan."""
+    """Return the plan as a fix; for a single measure, the fix itself with the values of the plan."""
     settings = tuple(setting for measure in plan.measures for setting in measure.settings)
     freed = max(0, expected.estimate.expected - plan.outcome.expected)
     alone = next((fix for fix in others if [fix.id] == [measure.fix for measure in plan.measures]), None)

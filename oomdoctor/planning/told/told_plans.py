@@ -1,4 +1,4 @@
-"""What a text without a log says of a run, and what the arithmetic makes of it."""
+"""What a text without a log says about a run, and what the arithmetic concludes from it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from oomdoctor.setups.from_settings import setup_from_settings
 from oomdoctor.setups.words.told import ToldRun, read_told
 
 _WORTHWHILE = 0.9
-"""What lowers the need by less than a tenth, and is not enough, is no advice."""
+"""Anything that lowers the memory needed by less than a tenth, and is not enough, is not useful advice."""
 _KILL = "told-kill"
 _SHORT = 2000
-"""A text of this length that names a model and a card is about a run; a longer one may be a document."""
+"""A text up to this length that names a model and a GPU is about a run; a longer one may be a document."""
 
 
 def judge_told(text: str, config: RunConfig | None, log: Mapping[str, Value], pack: Pack) -> Told | None:
-    """Return what a text says of a run whose memory ran out; None where it does not say that."""
+    """Return what a text says about a run whose memory ran out; None if it does not say that."""
     if find_testimony(text, pack.lexicon, describes_a_run=True) is None:
         return None
     run = read_told(text)
@@ -57,7 +57,7 @@ def judge_told(text: str, config: RunConfig | None, log: Mapping[str, Value], pa
 
 
 def _signature(told: Testimony) -> str:
-    """Return what somebody says failed: a kill is a matter of the machine's memory; who names no memory means that of the card."""
+    """Return what someone says failed: a kill concerns the machine's memory; if no memory is named, the GPU's is meant."""
     if told.whose == "shared":
         return "told-shared-memory-shortage"
     whose = "card" if told.whose in ("device", None) and not told.is_killed else "host"
@@ -67,7 +67,7 @@ def _signature(told: Testimony) -> str:
 
 
 def _plans(run: ToldRun, config: RunConfig | None, log: Mapping[str, Value], text: str, pack: Pack) -> Plans[Estimate] | None:
-    """Return whether the run fits and the smallest plan with which it does; None where model, card or method are not told."""
+    """Return whether the run fits and the smallest plan with which it does; None if model, GPU or method are not given."""
     if run.shape is None or run.card is None or not run.method_is_told:
         return None
     settings = _with_told(config.settings if config else RunSettings(), run.settings)
@@ -80,7 +80,7 @@ def _plans(run: ToldRun, config: RunConfig | None, log: Mapping[str, Value], tex
 
 
 def _named_framework(text: str, pack: Pack) -> str | None:
-    """Return the framework that a text names, or shows by a command; none that runs below another."""
+    """Return the framework that a text names, or shows by a command; not one that runs below another."""
     marks = sorted(
         ((record.in_logs.order, record) for record in pack.frameworks if record.in_logs is not None and record.layer is None),
         key=itemgetter(0),
@@ -106,6 +106,6 @@ def _changes(outcome: Plans[Estimate], pack: Pack) -> Iterator[Change]:
 
 
 def _with_told(settings: RunSettings, told: RunSettings) -> RunSettings:
-    """Return the settings with what was told where a config or a log says nothing."""
+    """Return the settings, with stated values where a config or a log says nothing."""
     known = settings.known()
     return replace(settings, **{name: value for name, value in told.known().items() if name not in known})
