@@ -1,4 +1,4 @@
-"""What the memory model takes for something that nobody says."""
+"""What the memory model assumes for something unstated."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from oomdoctor.case.text import Text
 
 
 def assumed(identity: str, en: str, zh: str, *, is_question: bool = True) -> Assumption:
-    """Return an assumption in both languages; `asked` is whether a person could say it."""
+    """Return an assumption in both languages; `asked` is whether a person could state it."""
     return Assumption(id=identity, text=Text(en, zh), is_question=is_question)

@@ -1,4 +1,4 @@
-"""A run of which a log and configs tell: which model it is, and its settings with what the log adds to them.
+"""A run described by a log and configs: which model it is, and its settings as supplemented by the log.
 
 A log rarely names the model, but it prints the number of parameters; no two families of models have the same.
 """
@@ -25,39 +25,39 @@ from oomdoctor.setups.from_settings import NO_VERSIONS, setup_from_settings
 from oomdoctor.setups.nearest_model import nearest_model, size_in
 
 _SAME = 1e-5
-"""Counts that differ by less belong to one model: buffers and biases of a vision tower are counted or not."""
+"""Counts that differ by less belong to one model: buffers and biases of a vision tower may or may not be counted."""
 _UNGATED, _STEP = "gpt2", 64
-"""A gated MLP is two thirds of four times as wide as the model, in steps of 64: megatron/training/arguments.py:1287 of core_v0.19.0."""
+"""A gated MLP is two thirds of four times the model's width, in steps of 64: megatron/training/arguments.py:1287 of core_v0.19.0."""
 _FEW = 0.5
-"""A run that trains a smaller share of the parameters trains adapters, or a part of the layers."""
+"""A run that trains a smaller share of the parameters trains adapters, or some of the layers."""
 _OF_EXPERTS = re.compile(r"(?i)a\d{1,3}(?:\.\d)?b|\dx\d|moe")
 _PACKED = re.compile(r"(?i)int-?[48]|[48]-?bit|fp8|awq|gptq|nf4")
-"""What says in a model's name that its weights are packed."""
+"""Indicates in a model's name that its weights are packed."""
 _CARDS = ("world_size", "num_processes", "nproc_per_node", "num_gpus")
 
 
 class LoggedRun(Struct, frozen=True, kw_only=True):
-    """What is known of a run, as far as memory asks."""
+    """What is known about a run, as far as memory is concerned."""
 
     shape: Shape | None
     settings: RunSettings
     framework: str | None
     cards: int
     trained: int | None
-    """Parameters that are trained, as the log counts them."""
+    """Trained parameters, as the log counts them."""
     transformers: str | None = None
     """The version."""
     versions: Mapping[str, str] = NO_VERSIONS
-    """The versions that the log prints, by framework."""
+    """The versions printed in the log, by framework."""
 
     @property
     def is_told(self) -> bool:
-        """Whether model, method, batch and length are known, so that an estimate rests on what was said and not on defaults."""
+        """Whether model, method, batch and length are known, so that an estimate relies on stated values and not on defaults."""
         return bool(self.shape and self.settings.finetuning and self.settings.micro_batch and self.settings.sequence_length)
 
 
 def run_from_log(training: RunConfig | None, log: Mapping[str, Value]) -> LoggedRun:
-    """Return the run that settings and the facts of a log (`log.NAME`) tell of."""
+    """Return the run described by settings and the facts of a log (`log.NAME`)."""
     settings = training.settings if training else RunSettings()
     trained, everything = _number(log, "trainable_params"), _number(log, "all_params")
     if settings.finetuning is None and trained and everything:
@@ -88,20 +88,20 @@ def setup_from_log(known: LoggedRun, model: Shape) -> tuple[Setup, tuple[Assumpt
 
 
 def sized_model(settings: RunSettings) -> Shape | None:
-    """Return the model whose sizes a config gives in the place of a name; None where they are not all there."""
+    """Return the model whose sizes a config gives instead of a name; None if they are incomplete."""
     config = sizes_said(settings)
     return shape_from_config(config, f"{config['num_hidden_layers']} x {config.get('hidden_size')}") if config else None
 
 
 def which_model(settings: RunSettings) -> str:
-    """Return what to ask where no model is named, in one line: with the sizes that lack, where a config gives others."""
+    """Return the one-line question to ask if no model is named: with the missing sizes, if a config gives others."""
     lacking = unusable_sizes(sizes_said(settings)) if settings.model_sizes else ()
     some = f"; its config says sizes, but no {', '.join(lacking)}" if lacking else ""
     return f"which model? name it with --model, or give a folder or file with its config.json{some}"
 
 
 def sizes_said(settings: RunSettings) -> HubConfig:
-    """Return the sizes that a config gives in the place of a name, as a config.json; empty where it gives none."""
+    """Return the sizes that a config gives instead of a name, as a config.json; empty if it gives none."""
     config = json.loads(settings.model_sizes or "{}")
     words, hidden = model_shape(str(config.pop("vocabulary_of", ""))), config.get("hidden_size")
     assumed = {} if words is None else {"vocab_size": words.vocab}
@@ -115,13 +115,13 @@ def _is_stated(training: RunConfig | None) -> bool:
 
 
 def _named(name: str, *, is_stated: bool) -> Shape | None:
-    """Return the model of a name; who only says `8B` means a model of that size. The experts of one are no such size."""
+    """Return the model with a name; `8B` alone means a model of that size. The experts of one are not such a size."""
     shape, size = model_shape(name), size_in(name) if is_stated else None
     return shape or (nearest_model(size, name) if size is not None and not _OF_EXPERTS.search(name) else None)
 
 
 def _counted(everything: int | None, trained: int | None) -> Shape | None:
-    """Return the model of so many parameters, with or without the adapters beside it."""
+    """Return the model with this many parameters, with or without the adapters on it."""
     return None if everything is None else counted_shape([everything, everything - (trained or 0)], _SAME)
 
 
@@ -134,7 +134,7 @@ def _versions(training: RunConfig | None, log: Mapping[str, Value]) -> dict[str,
 
 
 def _visible(settings: RunSettings) -> int | None:
-    """Return the cards that a sharded run may use; who shards starts a process on each of them."""
+    """Return the GPUs that a sharded run may use: sharding starts a process on each of them."""
     listed = str(settings.visible_devices or "").split(",")
     spreads = bool(settings.zero_stage or settings.fsdp)
     return len(listed) if spreads and len(listed) > 1 and all(each.strip().isdigit() for each in listed) else None

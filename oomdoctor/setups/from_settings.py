@@ -1,6 +1,6 @@
-"""A run as its settings say it, as a setup; what is not said is taken from defaults and named.
+"""A run as described by its settings, as a setup; what is not given is taken from defaults and named.
 
-Every door comes through here: options, config files, lines of JSON, the library, the page, agents' tools, logs and plans.
+Every entry point uses this: options, config files, lines of JSON, the library, the page, agents' tools, logs and plans.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from oomdoctor.setups.programs.ggml import ggml_assumptions, on_ggml
 NO_VERSIONS: Mapping[str, str] = MappingProxyType({})
 _LENGTH = 2048
 _BY_PROGRAM: Mapping[str, str] = {"sentence-transformers": "embedding"}
-"""What a program trains where nothing says it."""
+"""What a program trains by default."""
 _EVAL_BATCH = 8
 """per_device_eval_batch_size of transformers/training_args.py."""
 _MODULE = re.compile(r"[A-Za-z][\w-]{0,60}")
 _EVERYWHERE = frozenset({"all-linear"})
 _OPERATIONS = "op"
-"""The word for chosen operations: torchtitan's selective_ac_option."""
+"""The keyword for chosen operations: torchtitan's selective_ac_option."""
 _ANSWERS = ("serve", "generate", "load")
 """Methods that train nothing; `load` is the model alone."""
 _COUNTERS: Mapping[str, Counter] = MappingProxyType(
@@ -43,9 +43,9 @@ _COUNTERS: Mapping[str, Counter] = MappingProxyType(
 def setup_from_settings(
     settings: RunSettings, shape: Shape, framework: str | None, cards: int, versions: Mapping[str, str] = NO_VERSIONS
 ) -> tuple[Setup, tuple[Assumption, ...]]:
-    """Return the setup of a run on `cards` cards, and what had to be assumed.
+    """Return the setup of a run on `cards` GPUs, and what had to be assumed.
 
-    `versions` are those that are known, by framework; of others the newest that was read counts. What is estimated is what nvidia-smi
+    `versions` are the known ones, by framework; for others the newest that was read counts. The estimate is for what nvidia-smi
     will show, unless the settings name another counter.
     """
     training = settings.method not in _ANSWERS
@@ -108,7 +108,7 @@ def setup_from_settings(
 
 
 def _as_the_program(settings: RunSettings, framework: str | None) -> RunSettings:
-    """Return the settings with what a program does without a word; who says how a run is spread says all of it."""
+    """Return the settings with a program's defaults; if the distribution of a run is given, it is given completely."""
     spread_said = any(value is not None for value in (settings.strategy, settings.zero_stage, settings.zero_file, settings.fsdp))
     always = without_a_word(framework)
     return settings.with_values({
@@ -130,19 +130,19 @@ def _query(settings: RunSettings, layout: Layout, versions: Mapping[str, str]) -
 
 
 def _cache_bytes(settings: RunSettings, shape: Shape) -> float:
-    """Return the bytes of a value in the cache; keys and values may be of two types."""
+    """Return the bytes per value in the cache; keys and values may have different types."""
     kinds = (settings.kv_cache_dtype, settings.value_cache_dtype or settings.kv_cache_dtype)
     return sum(cache_bytes(kind, shape) for kind in kinds) / len(kinds)
 
 
 def _saves_whole(settings: RunSettings) -> bool | None:
-    """Return whether a checkpoint of a sharded model is written as one."""
+    """Return whether a checkpoint of a sharded model is written in full."""
     kind = settings.fsdp_state_dict
     return settings.zero_saves_whole if kind is None else kind.upper() == "FULL_STATE_DICT"
 
 
 def _even(settings: RunSettings) -> bool | None:
-    """Return whether batches have one length: packed or grouped; None where nothing is said."""
+    """Return whether batches have one length: packed or grouped; None if not given."""
     stated = (settings.packing, settings.group_by_length)
     return True if True in stated else False if False in stated else None
 
@@ -159,26 +159,26 @@ def _checkpointing(settings: RunSettings, traits: FrameworkTraits) -> Checkpoint
 
 
 def _checkpointed_every(settings: RunSettings) -> int | None:
-    """Return of how many layers one is checkpointed, where somebody says it."""
+    """Return N if one in every N layers is checkpointed as configured; None if not given."""
     chosen = str(settings.selective_checkpointing)
     return positive(int(chosen)) if chosen.isdigit() else None
 
 
 def _beside_block(settings: RunSettings, shape: Shape, layout: Layout) -> float:
-    """Return of how many layers one is checkpointed, where so many of those on a card are: `block` of Megatron."""
+    """Return N if one in every N layers is checkpointed because a number of those on a GPU are: `block` of Megatron."""
     layers, chosen = shape.layers / layout.pipeline, positive(settings.recompute_layers)
     return max(1.0, layers / chosen) if settings.recompute_method == "block" and chosen else 1
 
 
 def _length(settings: RunSettings, traits: FrameworkTraits, shape: Shape, *, training: bool) -> int:
-    """Return the tokens of a sample; one of a vision model that is trained is at least as long as an image, wherever its text is cut."""
+    """Return the tokens of a sample; for a trained vision model it is at least as long as an image, wherever its text is truncated."""
     if settings.method == "load":
         return 1
     parts = [positive(settings.prompt_length), positive(settings.completion_length)]
     answered = sum(part or 0 for part in parts) if all(parts) else None
     told = positive(settings.sequence_length) or positive(settings.max_model_len) or answered
     if training and not shape.vocab and shape.positions:
-        return shape.positions + 1  # the patches of a picture, and a token of the model's own
+        return shape.positions + 1  # the patches of an image, and one token of the model's own
     if training and shape.heard:
         return _mean_positions(shape, told or shape.longest or _LENGTH)
     told = told or traits.length or _LENGTH
@@ -186,7 +186,7 @@ def _length(settings: RunSettings, traits: FrameworkTraits, shape: Shape, *, tra
 
 
 def _mean_positions(shape: Shape, written: int) -> int:
-    """Return the positions of an average layer of Whisper: those that listen have them all, the others the text."""
+    """Return the positions of an average layer of Whisper: encoder layers have them all, the others the text."""
     return round((shape.heard_layers * shape.heard + (shape.layers - shape.heard_layers) * written) / shape.layers)
 
 
@@ -195,17 +195,17 @@ def _written(settings: RunSettings, shape: Shape) -> int | None:
 
 
 def _eval_batch(settings: RunSettings) -> int | None:
-    """Return the batch of an evaluation; None where none runs."""
+    """Return the batch of an evaluation; None if none runs."""
     if settings.eval_strategy in (None, "no", False):
         return None
     return positive(settings.eval_batch) or _EVAL_BATCH
 
 
 def _tower(settings: RunSettings, traits: FrameworkTraits, shape: Shape) -> bool | None:
-    """Return whether gradients go through a vision tower; None where nothing says it.
+    """Return whether gradients go through a vision tower; None if not given.
 
-    What the config says goes first, then the framework's default. Adapters go to every matrix of the names that are their targets,
-    those of the tower too (peft/tuners/tuners_utils.py, check_target_module_exists).
+    The config takes precedence, then the framework's default. Adapters are added to every matrix whose name is one of their targets,
+    including those of the tower (peft/tuners/tuners_utils.py, check_target_module_exists).
     """
     if settings.freeze_vision is not None or traits.freezes_tower:
         return settings.freeze_vision is False

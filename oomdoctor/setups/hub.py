@@ -1,4 +1,4 @@
-"""The config.json of a model from a hub, where the user asks for it: one small file, and nothing else of the model."""
+"""The config.json of a model from a hub, if the user requests it: one small file, and nothing else of the model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REFUSED = {401: "it asks for a login", 403: "it asks for a login", 404: "it has
 def fetch_config(name: str) -> None:
     """Keep the config.json of a model in the user's cache, where `read_config` finds it.
 
-    The hub is HF_ENDPOINT, else huggingface.co; no token is sent. Raise UsageError with the reason where it cannot be had.
+    The hub is HF_ENDPOINT, or otherwise huggingface.co; no token is sent. Raise UsageError with the reason if it is not available.
     """
     from urllib import error, request  # noqa: PLC0415 - 20 ms that only who asks a hub pays for
 

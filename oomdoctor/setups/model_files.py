@@ -1,4 +1,4 @@
-"""A model's shape from a file on this machine: its config.json, by a path or as a download left it in a cache, or a GGUF file."""
+"""A model's shape from a file on this machine: its config.json, by a path or as left in a cache by a download, or a GGUF file."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _GGUF = ".gguf"
 _SPLIT = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$", re.IGNORECASE)
 _MOST_PARTS = 1000
 _PIPELINE = ("transformer", "transformer_2", "unet", "text_encoder", "text_encoder_2", "text_encoder_3", "image_encoder", "vae")
-"""Folders of a pipeline of diffusers that hold weights."""
+"""Folders of a diffusers pipeline that contain weights."""
 _COUNTED = "counted_parameters"
-"""What a row of the table says of a class of diffusers whose blocks are not written here; nobody else's file may."""
+"""What a table row says about a diffusers class whose blocks are not implemented here; no other file may."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
-"""A model on a hub: an owner and a name, never a way out of a folder."""
+"""A model on a hub: an owner and a name, never a path out of a folder."""
 
 
 def read_shape(path: str) -> Shape | None:
-    """Return the shape in the config.json or GGUF file at `path`; None where none can be read, or its family is not known."""
+    """Return the shape in the config.json or GGUF file at `path`; None if it cannot be read, or its family is unknown."""
     if is_gguf(path):
         return _gguf_shape(path)
     config = read_config(path)
@@ -59,12 +59,12 @@ def _gguf_shape(path: str) -> Shape | None:
 
 
 def _read_gguf(path: str) -> Shape:
-    """Return the shape in a GGUF file, with all its parts. Raise UnreadGguf with the reason where there is none."""
+    """Return the shape in a GGUF file, with all its parts. Raise UnreadGguf with the reason if there is none."""
     return gguf_shape([_gguf_header(part) for part in _gguf_parts(path)], os.path.basename(path))
 
 
 def _gguf_parts(path: str) -> list[str]:
-    """Return the files of a model that is split (`-00001-of-00003.gguf`), the first first; else the file alone."""
+    """Return the files of a split model (`-00001-of-00003.gguf`), starting with the first; otherwise the file alone."""
     split = _SPLIT.search(path)
     if split is None:
         return [path]
@@ -83,9 +83,9 @@ def _gguf_header(path: str) -> Header:
 
 
 def read_config(path: str) -> dict[str, Any] | None:
-    """Return the config.json at `path`: the file itself, its folder, or the name of a model that a cache has.
+    """Return the config.json at `path`: the file itself, its folder, or the name of a cached model.
 
-    None where none can be read.
+    None if none can be read.
     """
     file = os.path.join(path, "config.json") if os.path.isdir(path) else path
     is_here = os.path.isfile(file)
@@ -93,15 +93,15 @@ def read_config(path: str) -> dict[str, Any] | None:
     if place is None:
         return None
     try:
-        with open_file(place) if is_here else open(place, "rb") as opened:  # a cache is ours, wherever it lies
-            config = loads(opened.read(MOST_BYTES))  # it reads Infinity, which the files of Mamba have
+        with open_file(place) if is_here else open(place, "rb") as opened:  # a cache is ours, wherever it is
+            config = loads(opened.read(MOST_BYTES))  # it reads Infinity, which Mamba's files contain
     except (OSError, ValueError, RecursionError):
         return None
     return config if isinstance(config, dict) else None
 
 
 def unread_config(path: str) -> str | None:
-    """Return why the config.json at `path`, or what is known by that name, gives no shape, in one line; None where it gives one."""
+    """Return why the config.json at `path`, or what is known by that name, gives no shape, in one line; None if it gives one."""
     if is_gguf(path):
         return _unread_gguf(path)
     if sizes := tuple(_picture_parts(path)):
@@ -139,18 +139,18 @@ def _unread_gguf(path: str) -> str | None:
 
 
 def unknown_model(name: str) -> str:
-    """Return what to say of a model that nothing here knows, in one line: what is wrong with its config.json, else the nearest names."""
+    """Return the one-line message for an unknown model: what is wrong with its config.json, or otherwise the nearest names."""
     why = unread_config(name)
     if why is not None:
         return why
     meant = model_choices(name)
-    suggestion = f"; did you mean {', '.join(meant)}?" if meant else _like_it(name)
+    suggestion = f"; did you mean {', '.join(meant)}?" if meant else _similar_models(name)
     gone = "no such file or folder, and " if re.match(r"[./~\\]|[A-Za-z]:[\\/]", name) else ""
     return f"{gone}the model {name} is not in the table{suggestion} Give a folder with its config.json with --model, or --hub"
 
 
-def _like_it(name: str) -> str:
-    """Return the models that take about as much as one of the size that a name says, the nearest first."""
+def _similar_models(name: str) -> str:
+    """Return the models with about the memory of one of the size given in a name, the nearest first."""
     params = size_in(name)
     if params is None:
         return "."
@@ -159,7 +159,7 @@ def _like_it(name: str) -> str:
 
 
 def _picture_parts(path: str) -> Iterator[tuple[str, int]]:
-    """Yield the models of diffusers in a folder, a file, or of a known name, each with its parameters; text encoders among them."""
+    """Yield the diffusers models in a folder, a file, or of a known name, each with its parameters, including text encoders."""
     row = None if os.path.exists(path) else model_row(path)
     if row is not None and row.parts:
         for name, part in row.parts.items():
@@ -194,12 +194,12 @@ def is_hub_name(name: str) -> bool:
 
 
 def kept_name(name: str) -> str:
-    """Under what the user's cache keeps the config.json of a name on a hub."""
+    """Return the name under which the user's cache keeps the config.json of a hub name."""
     return f"model-{name.replace('/', '--')}.json"
 
 
 def _cached(name: str) -> Iterator[str]:
-    """Files that may be the config.json of a name on a hub: what `--hub` fetched, huggingface_hub's cache, ModelScope's."""
+    """Yield files that may be the config.json of a hub name: what `--hub` fetched, huggingface_hub's cache, ModelScope's."""
     if not is_hub_name(name):
         return
     home = os.path.expanduser("~")

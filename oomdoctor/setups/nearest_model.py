@@ -1,4 +1,4 @@
-"""A shape for a model of which only the number of parameters is known."""
+"""A shape for a model if only the number of parameters is known."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _UNITS = {"b": 10**9, "m": 10**6}
 
 
 def size_in(name: str) -> int | None:
-    """Return the number of parameters that a model's name says (`org/some-3b`, `Some-1.1B-chat`); None where it says none or two.
+    """Return the number of parameters given in a model's name (`org/some-3b`, `Some-1.1B-chat`); None if it gives none or two.
 
-    The experts of `8x7B` and the active ones of `A3B` are no size of a model.
+    The experts of `8x7B` and the active ones of `A3B` are not the size of a model.
     """
     sizes = {int(float(number) * _UNITS[unit]) for number, unit in _SIZE.findall(name.rsplit("/", 1)[-1].lower())}
     return sizes.pop() if len(sizes) == 1 else None
 
 
 def nearest_model(params: int, name: str) -> Shape | None:
-    """Return the dense model of the nearest size, with as many parameters more or less as it takes; None below ten million."""
+    """Return the dense model of the nearest size, adjusted to the number of parameters; None below ten million."""
     if params < _SMALLEST:
         return None
     near = min(dense(), key=lambda shape: abs(log(count.total(shape) / params)))
@@ -37,7 +37,7 @@ def nearest_model(params: int, name: str) -> Shape | None:
 
 
 def model_of_size(params: int, name: str) -> Shape:
-    """Return a shape that has exactly so many parameters, for a model whose own code was counted."""
+    """Return a shape with exactly this many parameters, for a model whose own code was counted."""
     like = nearest_model(max(params, _SMALLEST), name)
     assert like is not None  # noqa: S101 - it is none of too few
     like = replace(like, extra=0)

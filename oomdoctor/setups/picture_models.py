@@ -1,4 +1,4 @@
-"""Pipelines of diffusers as models that make pictures: the sizes of their parts, by the config.json of each."""
+"""Diffusers pipelines as image generators: the sizes of their parts, from the config.json of each."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from oomdoctor.memory.model import parameters as count
 from oomdoctor.setups.model_files import read_config
 
 _FILM_VAE = 126_892_531
-"""Parameters of AutoencoderKLWan, whose kin Qwen-Image has: diffusers autoencoder_kl_wan.py with its defaults."""
+"""Parameters of AutoencoderKLWan, a variant of which Qwen-Image uses: diffusers autoencoder_kl_wan.py with its defaults."""
 _FLUX, _SD3, _QWEN, _WAN = "FluxTransformer2DModel", "SD3Transformer2DModel", "QwenImageTransformer2DModel", "WanTransformer3DModel"
 _TEXT = {_FLUX: 512, _SD3: 333, _QWEN: 512, _WAN: 0}
-"""Tokens of a text beside those of the picture: max_sequence_length of pipeline_flux.py, pipeline_stable_diffusion_3.py (77 of CLIP and
-256 of T5), pipeline_qwenimage.py; Wan attends to the text from outside."""
+"""Text tokens in addition to those of the image: max_sequence_length of pipeline_flux.py, pipeline_stable_diffusion_3.py (77 of CLIP and
+256 of T5), pipeline_qwenimage.py; Wan uses cross-attention to the text."""
 _FOLDERS = ("transformer", "unet", "transformer_2", "text_encoder", "text_encoder_2", "text_encoder_3", "image_encoder", "vae")
 _DEEP = 48
-"""Channels of the latents of Wan 2.2 5B, whose VAE halves each edge once more."""
+"""Latent channels of Wan 2.2 5B, whose VAE halves each edge once more."""
 
 
 @cache
 def named_pictures(name: str) -> Shape | None:
-    """Return what makes pictures by its name, or by the folder of its pipeline; None for anything else."""
+    """Return the image generator with a name, or in the folder of its pipeline; None for anything else."""
     if os.path.isfile(os.path.join(name, "model_index.json")):
         folders = ((folder, os.path.join(name, folder)) for folder in _FOLDERS)
         parts = {folder: config for folder, path in folders if os.path.isdir(path) and (config := read_config(path)) is not None}
@@ -40,7 +40,7 @@ def named_pictures(name: str) -> Shape | None:
 
 
 def _shape(model: PictureModel | None) -> Shape | None:
-    """Return the shape of what takes noise away, with the pipeline; the sizes of text models say nothing of it."""
+    """Return the shape of the denoiser, with the pipeline; the sizes of text models do not describe it."""
     if model is None:
         return None
     return Shape(
@@ -50,7 +50,7 @@ def _shape(model: PictureModel | None) -> Shape | None:
 
 
 def picture_model(name: str, parts: Mapping[str, HubConfig]) -> PictureModel | None:
-    """Return the model of these folders; None where no class is known that takes noise away."""
+    """Return the model in these folders; None if no class is a known denoiser."""
     config = next((parts[folder] for folder in _FOLDERS[:2] if folder in parts), {})
     denoiser, made = picture_parameters(config), _unet(config) if "down_block_types" in config else _transformer(config)
     if denoiser is None or made is None:

@@ -1,4 +1,4 @@
-"""What is assumed of a prompt: how much of the length it is, and for how many of its tokens there are logits."""
+"""The assumptions about a prompt: its share of the length, and for how many of its tokens there are logits."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from oomdoctor.memory.inference import all_logits, prompted
 from oomdoctor.units import GIB
 
 _LAST_ONLY = (4, 45)
-"""The version of transformers from which generate() asks for the last token's logits (num_logits_to_keep, generation/utils.py)."""
+"""The version of transformers from which generate() requests only the last token's logits (num_logits_to_keep, generation/utils.py)."""
 
 
 def has_all_logits(version: str | None) -> bool | None:
-    """Return whether this version of transformers makes logits for every token of a prompt; None where no version is known."""
+    """Return whether this version of transformers computes logits for every token of a prompt; None if the version is unknown."""
     numbers = (version or "").split(".")[:2]
     if len(numbers) < 2 or not all(value.isascii() and value.isdigit() and len(value) < 4 for value in numbers):
         return None
@@ -23,7 +23,7 @@ def has_all_logits(version: str | None) -> bool | None:
 
 
 def prompt_assumptions(made: Setup) -> Iterator[Assumption]:
-    """Yield what had to be assumed of the prompt of a run that generates."""
+    """Yield what had to be assumed about the prompt of a run that generates."""
     tokens = round(prompted(made))
     yield Assumption(
         id="prompt",

@@ -1,4 +1,4 @@
-"""A run that is spread in another way: DeepSpeed and FSDP keep weights in types of their own."""
+"""A run that is distributed in another way: DeepSpeed and FSDP keep weights in their own types."""
 
 from __future__ import annotations
 

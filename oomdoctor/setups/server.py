@@ -1,4 +1,4 @@
-"""A served run as its command says it, as a setup and a server; what is not said is the server's default, and named."""
+"""A served run as described by its command, as a setup and a server; what is not given is the server's default, and named."""
 
 from __future__ import annotations
 
@@ -36,36 +36,36 @@ from oomdoctor.setups.weights_said import weights_said
 from oomdoctor.units import GIB, MIB
 
 _MEDIA_STEP = 5120
-"""Tokens of a step that takes prompts with pictures whole, at least: vllm 0.6.3 to 0.8.5 config.py."""
+"""Minimum number of tokens in a step that takes prompts with images whole: vllm 0.6.3 to 0.8.5 config.py."""
 _PACKS = ("fp8",)
-"""Formats that vLLM makes of weights in 16 bit itself: vllm/model_executor/layers/quantization/fp8.py."""
+"""Formats to which vLLM itself converts 16-bit weights: vllm/model_executor/layers/quantization/fp8.py."""
 _RANK = 16
 """max_lora_rank of vllm/config/lora.py."""
 _OWN_LAYERS = frozenset({"nextn", "eagle"})
-"""SGLang's words for layers of the model itself, where no draft model is named (sglang/srt/server_args.py)."""
+"""SGLang's names for layers of the model itself, if no draft model is named (sglang/srt/server_args.py)."""
 _SIZES = {
     "outside": ("outside_mb", MIB), "graph_layer": ("graph_mb", MIB),
     "draft_beside": ("draft_beside_gb", GIB), "replicas_beside": ("replicas_beside_gb", GIB),
 }  # fmt: skip
-"""Parts of the profile that the rules have in MiB or GiB."""
+"""Parts of the profile that the rules give in MiB or GiB."""
 
 
 class CardLookup(Struct, frozen=True):
-    """The card of a server: its size decides defaults."""
+    """The GPU of a server: its size determines defaults."""
 
     name: str
     bytes: int
 
 
 def server_record(settings: RunSettings, framework: str | None, pack: Pack) -> ServerRecord | None:
-    """Return which server it is, as far as its budget is known; `estimate --serve` alone means vLLM."""
+    """Return which server it is, if its budget is known; `estimate --serve` alone means vLLM."""
     if framework is None and settings.method == "serve":
         return pack.record(SERVERS, DEFAULT_SERVER)
     return None if framework is None else pack.record(SERVERS, framework)
 
 
 def server_program(record: ServerRecord) -> ServerProgram:
-    """Return what the arithmetic and reports need of a server."""
+    """Return what the arithmetic and reports need from a server."""
     inside = record.defaults.graphs_inside or []
     return ServerProgram(
         name=record.server,
@@ -78,7 +78,7 @@ def server_program(record: ServerRecord) -> ServerProgram:
 
 
 def deploy_run(known: LoggedRun, log: Mapping[str, Value], shape: Shape, record: ServerRecord, card: CardLookup) -> Deployment:
-    """Return the server that configs and logs tell of, on its card."""
+    """Return the server described by configs and logs, on its GPU."""
     version = log.get(f"log.{record.server}_version")
     named = known.settings.model or log.get("log.model_name_or_path")
     settings = replace(known.settings, model=str(named or ""))
@@ -88,9 +88,9 @@ def deploy_run(known: LoggedRun, log: Mapping[str, Value], shape: Shape, record:
 def deploy(
     settings: RunSettings, shape: Shape, record: ServerRecord, card: CardLookup, *, cards: int = 1, version: str | None = None
 ) -> Deployment:
-    """Return the server of these settings on its card; where no version is known, also as the older releases have it that can be meant.
+    """Return the server with these settings on its GPU; if the version is unknown, also as in the older possible releases.
 
-    A version of the log goes before one that the settings name.
+    A version in the log takes precedence over one in the settings.
     """
     named = version or known_version(settings)
     version = named or (f"{settings.server_before}.dev0" if settings.server_before else None)
@@ -136,13 +136,13 @@ def _as_packed(form: WeightFormat) -> WeightFormat:
 
 
 def _release_before(record: ServerRecord, settings: RunSettings) -> str | None:
-    """Return the first release that cannot be meant: it refuses an option, or has no engine of the kind that is asked for."""
+    """Return the first impossible release: it rejects an option, or has no engine of the requested kind."""
     told = record.first_engine[0].until if settings.first_engine and record.first_engine else None
     return settings.server_before or told
 
 
 def _release_assumed(record: ServerRecord, settings: RunSettings) -> Assumption:
-    """Name the release where nobody does: the newest, or those that have the engine that is asked for."""
+    """Return the assumed release if none is named: the newest, or those that have the requested engine."""
     if not (settings.first_engine and record.first_engine):
         return newest_release(record, settings)
     return assumed(
@@ -155,7 +155,7 @@ def _release_assumed(record: ServerRecord, settings: RunSettings) -> Assumption:
 def _server(
     settings: RunSettings, setup: Setup, length: int | None, record: ServerRecord, card: CardLookup, *, version: str | None
 ) -> Server:
-    """Return what the server is told, and takes by default in this version."""
+    """Return the server's settings, given or default in this version."""
     layout, shape = setup.layout, setup.shape
     tensor, pipeline = layout.tensor, layout.pipeline
     defaults, version = record.defaults, release_of_engine(version, record, settings, shape, card.name)
@@ -227,7 +227,7 @@ def _server(
 
 
 def _requests(settings: RunSettings, usual: int, *, limits: bool) -> int:
-    """Return the requests that run at a time, or where that is another number those of the largest CUDA graph."""
+    """Return the requests that run at a time or, if that is a different number, those of the largest CUDA graph."""
     running = positive(settings.max_num_seqs)
     if limits:
         return running or usual
@@ -235,7 +235,7 @@ def _requests(settings: RunSettings, usual: int, *, limits: bool) -> int:
 
 
 def _spread(settings: RunSettings, shape: Shape, framework: str, cards: int) -> Setup:
-    """Return the setup over all cards. Copies of the rest of the model divide the experts among all of their cards.
+    """Return the setup across all GPUs. Copies of the rest of the model divide the experts among all of their GPUs.
 
     Source: FusedMoEParallelConfig.make of vllm/model_executor/layers/fused_moe/config.py, with and without expert parallelism.
     """
@@ -247,7 +247,7 @@ def _spread(settings: RunSettings, shape: Shape, framework: str, cards: int) -> 
 
 
 def _chunks(settings: RunSettings, shape: Shape, length: int | None, whole: float, profile: StartupProfile) -> bool:
-    """Return whether a step reads a long prompt in parts: from a length on, but for what the first engine of vLLM cannot divide.
+    """Return whether a step reads a long prompt in parts: from a certain length, except for what vLLM's first engine cannot divide.
 
     Source: _set_default_args_v0 of vllm 0.8.5 engine/arg_utils.py, create_engine_config of 0.6.3 to 0.7.3.
     """
@@ -266,7 +266,7 @@ def _reads_text_alone(settings: RunSettings) -> bool:
 
 
 def _share_assumed(server: Server) -> Assumption:
-    """Name the default share, and what it is a share of."""
+    """Return the default share, and what it is a share of."""
     fraction = f"{server.memory_fraction:g}"
     if server.profile.of_free:
         return assumed(
@@ -278,7 +278,7 @@ def _share_assumed(server: Server) -> Assumption:
 
 
 def _profile(defaults: ServerDefaults, default: Callable[[Sequence[ServerDefault]], float | bool]) -> StartupProfile:
-    """Return what the start of this version takes, as far as the server's rules say it."""
+    """Return what startup of this version uses, as far as the server's rules give it."""
     rows = {name: getattr(defaults, name) for name in StartupProfile.__struct_fields__ if name not in _SIZES}
     known = {name: default(row) for name, row in rows.items() if row is not None}
     sizes = ((name, getattr(defaults, key), unit) for name, (key, unit) in _SIZES.items())
@@ -287,21 +287,21 @@ def _profile(defaults: ServerDefaults, default: Callable[[Sequence[ServerDefault
 
 
 def _whole_windows(settings: RunSettings, profile: StartupProfile) -> bool:
-    """Return whether layers with a window keep all tokens: as somebody says, else as the release has it."""
+    """Return whether layers with a window keep all tokens: as set, or otherwise the release's default."""
     if settings.whole_windows is not None:
         return settings.whole_windows
     return profile.whole_windows or (profile.whole_with_connector and settings.cache_connector is not None)
 
 
 def _drafted(settings: RunSettings) -> int:
-    """Return the tokens that the model's own layers propose in a step; 0 where they are not loaded, or another model proposes."""
+    """Return the tokens that the model's own layers draft in a step; 0 if they are not loaded, or another model drafts."""
     method = (settings.draft_method or "").lower()
     own = settings.draft_model is None and ("mtp" in method or method in _OWN_LAYERS)
     return positive(settings.draft_tokens) or 1 if own else 0
 
 
 def _offload(settings: RunSettings) -> int:
-    """cpu_offload_gb is GiB of each card (vllm/config/cache.py)."""
+    """Return the bytes to offload: cpu_offload_gb is GiB per GPU (vllm/config/cache.py)."""
     size = settings.cpu_offload_gb
     return round(size * GIB) if size is not None and 0 < size < 1 << 20 else 0
 

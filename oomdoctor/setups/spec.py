@@ -1,4 +1,4 @@
-"""A run described by one line of JSON (`estimate --spec`), in the names of settings: `setup_from_settings` makes the setup of it."""
+"""A run described by one line of JSON (`estimate --spec`), in setting names: `setup_from_settings` makes its setup."""
 
 from __future__ import annotations
 
@@ -23,38 +23,38 @@ from oomdoctor.setups.picture_models import named_pictures
 _COUNT = re.compile(r"trainable\s*=\s*([\d,]{1,20})")
 _TOWER = re.compile(r"(?i)\bvi(?:sion|sual|t)\b")
 _EMBEDDING = "emb"
-"""In a method's name: embedding and output projection are trained whole beside the adapters."""
+"""In a method's name: embedding and output projection are fully trained alongside the adapters."""
 _LONGEST = 40
 
 
 class Spec(Struct, kw_only=True):
-    """One question. A key that is missing, or null, is unknown: then the defaults of the framework count, as for any other door."""
+    """One question. A key that is missing, or null, is unknown: then the framework's defaults apply, as for any other entry point."""
 
     id: Union[str, int, None] = None
-    """Comes back with the answer."""
+    """Returned with the answer."""
     model: str | None = None
     """Name of the model, or the path of its config."""
     family: str | None = None
-    """`model_type` of its config.json; counts for nothing where the model is known."""
+    """`model_type` of its config.json; ignored if the model is known."""
     params: int | None = None
-    """Its parameters, for a model that is not known."""
+    """Its parameters, for an unknown model."""
     task: str = "train"
     """`train` or `infer`."""
     method: str | None = None
-    """What is trained (`full`, `lora`, `qlora`, `freeze`, ...); `generate` or `load` for a model that answers."""
+    """What is trained (`full`, `lora`, `qlora`, `freeze`, ...); `generate` or `load` for inference."""
     framework: str | None = None
     framework_version: str | None = None
-    """Its release; the newest that was read where none is known."""
+    """Its release; the newest that was read if unknown."""
     trainable_modules: str | None = None
     """Modules that get adapters, as people write them; `trainable=4,194,304` is how many parameters they have."""
     lora_rank: int | None = None
     weights_dtype: str | None = None
-    """Format in which the weights lie on the card."""
+    """Format of the weights on the GPU."""
     compute_dtype: str | None = None
-    """Type of the passes; `bf16 (autocast)` over weights in fp32."""
+    """Type of the passes; `bf16 (autocast)` over fp32 weights."""
     optimizer: str | None = None
     strategy: str | None = None
-    """How the run is spread, in a few words: `zero3`, `fsdp 32 + tp 8`."""
+    """How the run is distributed, in a few words: `zero3`, `fsdp 32 + tp 8`."""
     gpus: int | None = None
     gpu: str | None = None
     micro_batch: int | None = None
@@ -67,16 +67,16 @@ class Spec(Struct, kw_only=True):
     fused_loss: bool | None = None
     prompt_logits: bool | None = None
     packing: str | None = None
-    """`yes` or `fixed length` where all batches have one length, `no` where they differ."""
+    """`yes` or `fixed length` if all batches have one length, `no` if they differ."""
     offload: str | None = None
     """`params cpu`, `optimizer cpu`, `activations cpu`; `cpu` alone is parameters and optimizer."""
     counter: str | None = None
-    """`max_allocated`, `max_reserved` or `nvidia-smi`, which options and configs ask for; unknown may be any of them."""
+    """`max_allocated`, `max_reserved` or `nvidia-smi`, as requested by options and configs; unknown may be any of them."""
     kv_dtype: str | None = None
-    """Type of the cache of keys, and of values where they have none of their own."""
+    """Type of the key cache, and of the value cache if it has no type of its own."""
     value_dtype: str | None = None
     gpu_layers: int | None = None
-    """Layers that llama.cpp puts on the card."""
+    """Layers that llama.cpp puts on the GPU."""
     host_experts: int | None = None
     """Layers whose experts it keeps on the host."""
 
@@ -91,7 +91,7 @@ class RefusedSpec(Struct, frozen=True):
 
 
 def setup_from_spec(spec: Spec, versions: Mapping[str, str] = NO_VERSIONS) -> tuple[Setup, tuple[Assumption, ...]] | RefusedSpec:
-    """Return the setup of a question, and what had to be assumed; `versions` are those of frameworks that are known beside it."""
+    """Return the setup of a question, and what had to be assumed; `versions` are other known framework versions."""
     shape = _shape(spec)
     if shape is None:
         return RefusedSpec(f"the model {spec.model or ''} is not known and its number of parameters is not given".replace("  ", " "))
@@ -106,7 +106,7 @@ def setup_from_spec(spec: Spec, versions: Mapping[str, str] = NO_VERSIONS) -> tu
 
 
 def spec_settings(spec: Spec) -> RunSettings:
-    """Return a question in the names of settings."""
+    """Return a question as settings."""
     training = spec.task == "train"
     method, modules = (spec.method or "").lower(), spec.trainable_modules or ""
     checkpointing, counted = spec.gradient_checkpointing, _COUNT.search(modules)
@@ -152,7 +152,7 @@ def _shape(spec: Spec) -> Shape | None:
 
 
 def _weight_format(spec: Spec, method: str) -> str | None:
-    """Return the one format that is stated; autocast computes in 16 bit over fp32 weights, over 16-bit weights it would do nothing."""
+    """Return the one stated format; autocast computes in 16 bit over fp32 weights, and over 16-bit weights it would do nothing."""
     if spec.task == "train" and method.startswith("full") and "autocast" in (spec.compute_dtype or "").lower():
         return "fp32"
     stated = (spec.weights_dtype or "").lower()
@@ -166,7 +166,7 @@ def _even(packing: str | None) -> bool | None:
 
 
 def _offloaded(spec: Spec, what: str) -> bool | None:
-    """Return whether something is offloaded; offload without saying of what is that of parameters and optimizer."""
+    """Return whether something is offloaded; offload without further detail means parameters and optimizer."""
     stated = (spec.offload or "").lower()
     if any(part in stated for part in ("param", "optimizer", "activation")):
         return what in stated

@@ -14,12 +14,12 @@ from oomdoctor.memory.estimate import estimate
 from oomdoctor.setups.spec import RefusedSpec, Spec, setup_from_spec
 
 LONGEST_LINE = 1 << 20
-"""Bytes; a question has a few hundred, and a file without line ends must not be held whole."""
+"""Bytes; a question has a few hundred, and a file without line ends must not be read into memory whole."""
 _LONGEST = 60
 
 
 class SpecBytes(Struct, frozen=True):
-    """What a run takes of each card, in bytes."""
+    """The memory a run uses on each GPU, in bytes."""
 
     expected: int
     low: int
@@ -38,7 +38,7 @@ class SpecAnswer(Struct, frozen=True, kw_only=True):
 
 
 def answer_lines(lines: Iterable[bytes]) -> Iterator[str]:
-    """Yield one answer for each question; a line that is none is answered too, with the reason, and one too long ends them."""
+    """Yield one answer per question; an invalid line is answered too, with the reason, and one that is too long ends the output."""
     decoder = Decoder(Spec)
     for line in lines:
         if len(line) >= LONGEST_LINE:

@@ -1,4 +1,4 @@
-"""How a run is spread over cards, from a few words: `zero3`, `fsdp 32 + tp 8`, `ddp + device_map`."""
+"""How a run is distributed across GPUs, from a few words: `zero3`, `fsdp 32 + tp 8`, `ddp + device_map`."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _NONE = frozenset({"", "no", "none"})
 
 
 def is_strategy(strategy: str) -> bool:
-    """Return whether a text names a way to spread a run."""
+    """Return whether a text names a way to distribute a run."""
     return strategy.strip().lower() in _NONE or _PART.search(strategy.lower()) is not None
 
 
 def layout_from_strategy(strategy: str, cards: int) -> Layout:
-    """Return the layout that a strategy means on so many cards."""
+    """Return the layout that a strategy means on this many GPUs."""
     engine: Engine = "ddp" if cards > 1 else "none"
     stage, sizes = 0, dict[str, int]()
     for word, number in _PART.findall(strategy.lower()):
@@ -45,7 +45,7 @@ def layout_from_strategy(strategy: str, cards: int) -> Layout:
             engine, stage = "deepspeed", 1
             sizes["wide_gradients"] = True
         elif word in ("fsdp", "hsdp"):
-            # `fsdp2` is the second version; a number after a blank is the size of the group.
+            # `fsdp2` is the second version; a number after a space is the size of the group.
             engine, stage = ("fsdp2" if number == "2" and "fsdp2" in strategy.lower() else "fsdp1"), 3
         elif word == "dataparallel" and cards > 1:
             engine, stage = "dp", 0
@@ -56,6 +56,6 @@ def layout_from_strategy(strategy: str, cards: int) -> Layout:
     if "fsdp-ddp" in strategy.lower():
         engine, stage = "ddp", 0
     if engine == "device_map" and "ddp" in strategy.lower():
-        # Each replica is spread over a part of the cards; two is the least.
+        # Each replica is distributed across some of the GPUs; two is the minimum.
         cards = max(2, cards // 2)
     return replace(Layout(engine=engine, cards=max(1, cards), stage=stage), **sizes)

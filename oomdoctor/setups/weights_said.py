@@ -1,4 +1,4 @@
-"""The format of a model's weights as somebody says it: an option, the name of a checkpoint or a GGUF file, or its config.json."""
+"""The format of a model's weights as stated: by an option, the name of a checkpoint or a GGUF file, or its config.json."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _WORDS = (
     (re.compile(r"int-?8|8-?bit"), "gptq-int8"),
     (re.compile(r"int-?4|4-?bit"), "gptq-int4"),
 )
-"""What names of checkpoints say, the more precise first. `fp4` in a name is NVFP4; bitsandbytes' type of this name has no checkpoints."""
+"""Words in checkpoint names, the more precise first. `fp4` in a name is NVFP4; bitsandbytes' type of this name has no checkpoints."""
 _ANY_OF_ITS_KIND = re.compile(r"modelopt\w*|deepseek_v4_fp8")
-"""vLLM's words for checkpoints of NVIDIA's Model Optimizer, and of DeepSeek V4, which take the formats that the checkpoint has:
-override_quantization_method of vllm/model_executor/layers/quantization/modelopt.py and vllm/models/deepseek_v4/quant_config.py. So a
-config goes before them, and a name."""
+"""vLLM's names for checkpoints of NVIDIA's Model Optimizer, and of DeepSeek V4, which use the formats of the checkpoint:
+override_quantization_method of vllm/model_executor/layers/quantization/modelopt.py and vllm/models/deepseek_v4/quant_config.py. So a config
+takes precedence over them, and so does a name."""
 _FILE = "gguf"
-"""The format of a GGUF file that was read: it says more than any name."""
+"""The format of a GGUF file that was read: it is more precise than any name."""
 _WIDE = re.compile(r"(?<![a-z0-9])(?:bf16|fp16|f16)(?![a-z0-9])")
 
 
 def weights_named(text: str, shape: Shape) -> WeightFormat | None:
-    """Return the format that an option or a name says; None where it says none."""
+    """Return the format given by an option or a name; None if it gives none."""
     lower = text.lower()
     mixture = mixture_in(lower.rsplit("/", 1)[-1])
     if mixture is not None:
@@ -53,7 +53,7 @@ def weights_named(text: str, shape: Shape) -> WeightFormat | None:
 
 
 def _usual_nvfp4(shape: Shape) -> Checkpoint | None:
-    """Return what published NVFP4 configs do with a model that mixes tokens in an unusual way; None where they pack every matrix."""
+    """Return how published NVFP4 configs treat a model that mixes tokens in an unusual way; None if they pack every matrix."""
     every = PackedGroup(known_format("nvfp4").bytes_per_param)
     if shape.latent is not None and shape.experts is not None:
         # nvidia/Kimi-K2.5-NVFP4, K2.6, GLM-5.1 and 5.2
@@ -68,7 +68,7 @@ def _usual_nvfp4(shape: Shape) -> Checkpoint | None:
 
 
 def own_weights(shape: Shape, tensor: int = 1) -> WeightFormat | None:
-    """Return the format that the checkpoint's config says, on so many cards; None where it says none, or one that is not in the table."""
+    """Return the format given by the checkpoint's config, on this many GPUs; None if it gives none, or one that is not in the table."""
     if shape.checkpoint is None:
         return None
     known = weight_format(shape.checkpoint.format)
@@ -76,9 +76,9 @@ def own_weights(shape: Shape, tensor: int = 1) -> WeightFormat | None:
 
 
 def weights_said(shape: Shape, *stated: str | None, tensor: int = 1) -> WeightFormat | None:
-    """Return the format of a checkpoint that options and names tell of, the first first; None where nobody says one.
+    """Return the first format of a checkpoint given by options and names; None if none is given.
 
-    What a config says of its modules is more than a name: it counts where both mean the same format, or as many bits.
+    A config describes its modules more precisely than a name: it counts if both mean the same format, or the same number of bits.
     """
     own = own_weights(shape, tensor)
     texts = [text for text in stated if text and not _ANY_OF_ITS_KIND.fullmatch(text.lower())]

@@ -1,1 +1,1 @@
-"""The parts of a setup: how a run is spread, what of a model is trained, and what had to be assumed."""
+"""The parts of a setup: how a run is distributed, what is trained in a model, and what had to be assumed."""

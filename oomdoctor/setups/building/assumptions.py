@@ -1,4 +1,4 @@
-"""What had to be assumed of a run that its settings do not say: each default with whose it is."""
+"""The assumptions about a run that its settings do not cover: each default with its origin."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _SPREAD = {
     "none": ("nothing sharded", "不分片"),
     "device_map": ("layers spread over the cards", "各层分布在多张卡上"),
 }
-"""By the engine, where it is not DeepSpeed."""
+"""By the engine, if it is not DeepSpeed."""
 _CHECKPOINTED = {"none": ("off", "未开启"), "selective": ("selective", "为选择性（selective）"), "full": ("on", "已开启")}
 
 
 def run_assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
-    """Yield what a setup has that no setting says."""
+    """Yield what a setup contains that no setting specifies."""
     if made.shape.guessed:
         yield assumed(
             "shape",
@@ -68,7 +68,7 @@ def run_assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
         en, zh = _CHECKPOINTED[made.checkpointing]
         yield assumed("gradient_checkpointing", f"gradient checkpointing is {en}", f"梯度检查点{zh}")
     if made.task == "train" and made.adapters is None and settings.optimizer is None:
-        # The states of adapters decide nothing.
+        # Optimizer states of adapters are not decisive.
         en, zh = _default_of(made.stack)
         title = _OPTIMIZERS.get(made.optimizer.name, made.optimizer.name)
         yield assumed("optimizer", f"{title} as the optimizer{en}", f"优化器为 {title}{zh}")
@@ -81,8 +81,8 @@ def run_assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
             f"{title}, as {settings.optimizer[:_LONGEST]} is no optimizer that is known here{en}",
             f"按 {title} 计算：不认识优化器 {settings.optimizer[:_LONGEST]}{zh}",
         )
-    if made.task == "train" and _type_is_assumed(settings) and (made.adapters is None or made.weights.name == "fp32"):
-        yield _kept_as(made)
+    if made.task == "train" and _is_type_assumed(settings) and (made.adapters is None or made.weights.name == "fp32"):
+        yield _weight_type(made)
     if has_experts_beside(made) and trained.packs_experts(settings) is None and (made.stack.wide_experts or not made.stack.title):
         yield _experts(made)
     if absent := settings.zero_file or settings.launch_file:
@@ -111,7 +111,7 @@ def run_assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
 
 
 def _positions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
-    """Yield how long the samples are of what hears or sees: what is said of tokens is of the text alone."""
+    """Yield the sample lengths of audio and vision models: stated tokens are those of the text alone."""
     if made.written is None:
         yield assumed("positions", f"{made.length} patches of a picture", f"每张图片 {made.length} 个 patch", is_question=False)
     elif positive(settings.sequence_length) is None:
@@ -121,7 +121,7 @@ def _positions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
 
 
 def scoring(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
-    """Yield what was taken for the critic and the reward model of PPO, or that they are not on these cards."""
+    """Yield what was assumed for the critic and the reward model of PPO, or that they are not on these GPUs."""
     if made.task != "train" or not training_method(settings.method or "").critic:
         return
     if made.critic is None and made.reward is None:
@@ -143,7 +143,7 @@ def scoring(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
 
 
 def rollouts(made: Setup) -> Assumption:
-    """Say what is counted of the answers that are generated in training."""
+    """Return what is counted for the completions generated in training."""
     beside = made.critic is not None or made.reward is not None
     if made.rollout is None:
         return assumed(
@@ -162,7 +162,7 @@ def rollouts(made: Setup) -> Assumption:
 
 
 def _batch_stated_twice(settings: RunSettings, layout: Layout) -> Iterator[Assumption]:
-    """Say which of two batches counts where a DeepSpeed file states one that the others do not make: batch_assertion of its config.py."""
+    """Yield which of two batches counts if a DeepSpeed file states one that the others do not produce: batch_assertion of its config.py."""
     samples, batch, steps = (positive(number) for number in (settings.global_batch, settings.micro_batch, settings.accumulation))
     if layout.engine != "deepspeed" or not samples or not batch:
         return
@@ -178,8 +178,8 @@ def _batch_stated_twice(settings: RunSettings, layout: Layout) -> Iterator[Assum
     )
 
 
-def _type_is_assumed(settings: RunSettings) -> bool:
-    """Return whether nothing says in which type weights are trained: under autocast the precision of the passes does not."""
+def _is_type_assumed(settings: RunSettings) -> bool:
+    """Return whether nothing gives the type of the trained weights: under autocast, the precision of the passes does not."""
     if settings.weight_format is not None and weight_format(settings.weight_format) is not None:
         return False
     return settings.weights is None and settings.load_bits is None and (settings.zero_stage is None or settings.precision is None)
@@ -206,7 +206,7 @@ def _adapted(made: Setup) -> Assumption:
 
 
 def _as_shipped(file: str, made: Setup) -> Assumption:
-    """Say what a file that is not at hand is taken for: what is shipped under its name, else what the name says, else nothing."""
+    """Return what a missing file is assumed to be: the one shipped under its name, or what its name implies, or nothing."""
     named, layout, row = file[:_LONGEST], made.layout, shipped_file(file)
     stage = f"ZeRO stage {layout.stage}"
     en, zh = (stage, stage) if layout.engine == "deepspeed" else _SPREAD[layout.engine]
@@ -217,8 +217,8 @@ def _as_shipped(file: str, made: Setup) -> Assumption:
     return assumed("zero_stage", f"{en}{host_en}, as {named} is shipped by {origin}", f"{zh}{host_zh}：按 {origin} 自带的 {named}")
 
 
-def _kept_as(made: Setup) -> Assumption:
-    """Say in which type the weights are, as no `bf16: true` does: trained ones, or those below adapters."""
+def _weight_type(made: Setup) -> Assumption:
+    """Return the type of the weights, which `bf16: true` does not give: trained ones, or those below adapters."""
     en, zh = _default_of(made.stack)
     name = made.weights.name
     if made.adapters is None:
@@ -227,7 +227,7 @@ def _kept_as(made: Setup) -> Assumption:
 
 
 def _experts(made: Setup) -> Assumption:
-    """Say whether routed experts are packed with the rest."""
+    """Return whether routed experts are packed with the rest."""
     if made.stack.wide_experts:
         return assumed(
             "experts",
@@ -238,6 +238,6 @@ def _experts(made: Setup) -> Assumption:
 
 
 def _default_of(traits: FrameworkTraits) -> tuple[str, str]:
-    """Whose default a figure is, in both languages; nothing where nobody knows the framework."""
+    """Return whose default a figure is, in both languages; empty if the framework is unknown."""
     named = f"{traits.title} {traits.version}".strip()
     return (f", the default of {named}", f"，即 {named} 的默认值") if traits.title else ("", "")

@@ -1,4 +1,4 @@
-"""A run that makes pictures or films, or trains what makes them, as its settings say it."""
+"""A run that generates images or videos, or trains a model that does, according to its settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from oomdoctor.setups.assumed import assumed
 
 _SIDE, _OF_SD1 = 1024, 512
 _FILM = (832, 480, 81)
-"""Width, height and frames of a film without a word: the example of diffusers pipelines/wan/pipeline_wan.py."""
+"""Default width, height and frames of a video: the example of diffusers pipelines/wan/pipeline_wan.py."""
 _ON, _OFF = ("on", "已"), ("off", "未")
 _LATENTS = ("latents are made before training", "训练前已缓存 latents"), ("a VAE on the card", "VAE 在显卡上")
 _TEXTS = ("texts are read before training", "训练前已缓存文本编码"), ("text encoders on the card", "文本编码器在显卡上")
@@ -24,7 +24,7 @@ _YES, _FITS = "yes", "comfyui"
 
 
 def on_pictures(setup: Setup, settings: RunSettings, framework: str | None) -> Setup:
-    """Return the setup of such a run; a setup of a text model stays as it is."""
+    """Return the setup of such a run; a text model's setup stays as it is."""
     model = setup.shape.pictures
     if model is None:
         return setup
@@ -61,7 +61,7 @@ def on_pictures(setup: Setup, settings: RunSettings, framework: str | None) -> S
 
 
 def picture_assumptions(setup: Setup, settings: RunSettings) -> Iterator[Assumption]:
-    """Yield what had to be assumed of such a run."""
+    """Yield what had to be assumed about such a run."""
     run = setup.pictures
     if run is None:
         return
@@ -102,7 +102,7 @@ def _program(framework: str | None, task: str) -> Row:
 
 
 def _size(settings: RunSettings, model: PictureModel) -> tuple[int, int, int]:
-    """Return width, height and frames: as they are told, else as the model's own example has them."""
+    """Return width, height and frames: as given, or otherwise those in the model's own example."""
     film = model.vae_frames > 1
     side = positive(settings.picture_side) or (_OF_SD1 if model.levels and len(model.levels) > 3 else _SIDE)
     width, height, frames = _FILM if film and positive(settings.picture_side) is None else (side, side, _FILM[2])

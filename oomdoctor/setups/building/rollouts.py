@@ -1,4 +1,4 @@
-"""What training with generated answers has beside the trained model: a reference, a critic, a reward model, an engine that answers."""
+"""What training with generated completions adds to the trained model: a reference, a critic, a reward model, a generation engine."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from oomdoctor.setups.building import trained
 
 _HERE = "colocate"
 _BY_WEIGHT = frozenset({"grpo", "rloo"})
-"""Methods that have a reference model only where the distance to it counts: trl/trainer/grpo_trainer.py, rloo_trainer.py."""
+"""Methods that have a reference model only if the KL divergence from it counts: trl/trainer/grpo_trainer.py, rloo_trainer.py."""
 
 
 def has_reference(settings: RunSettings, framework: str | None) -> bool:
-    """Return whether a method that can compare with a reference model does."""
+    """Return whether a method that can use a reference model does."""
     method = (settings.method or "").lower()
     if training_method(method).critic and _scoring(framework)["critic"] == "where-colocated":
         return settings.colocated_models is True
@@ -32,21 +32,21 @@ def has_reference(settings: RunSettings, framework: str | None) -> bool:
 
 
 def critic(settings: RunSettings, framework: str | None, traits: FrameworkTraits, shape: Shape) -> ScoringModel | None:
-    """Return what PPO trains beside the model on the same cards; None where nothing is."""
+    """Return the model that PPO trains alongside on the same GPUs; None if there is none."""
     place = _scoring(framework)["critic"]
     if not training_method(settings.method or "").critic or place == "head":
         return None
     if place == "where-colocated" and settings.colocated_models is not True:
         return None
     made = model_shape(settings.critic_model or settings.reward_model or "") or shape
-    # It is trained whole, also beside adapters on packed weights.
+    # It is fully trained, even alongside adapters on packed weights.
     whole = replace(settings, finetuning="full", weight_format=None, load_bits=None)
     weights = trained.weights(whole, traits, made, None)
     return ScoringModel(shape=made, weights=weights, takes_turns=place == "turns", one_pass=place == "one-pass")
 
 
 def reward(settings: RunSettings, framework: str | None, shape: Shape) -> ScoringModel | None:
-    """Return the model that scores answers on the same cards; None where there is none."""
+    """Return the model that scores completions on the same GPUs; None if there is none."""
     if not training_method(settings.method or "").critic:
         return None
     place, told = _scoring(framework)["reward"], settings.reward_model is not None
@@ -55,13 +55,13 @@ def reward(settings: RunSettings, framework: str | None, shape: Shape) -> Scorin
 
 
 def _scoring(framework: str | None) -> Row:
-    """Return what a program does with critic and reward model; of an unknown one what most do."""
+    """Return what a program does with critic and reward model; for an unknown one, what most do."""
     rows = {row["framework"]: row for row in table("scoring_models")}
     return rows.get(framework or "", rows["unknown"])
 
 
 def engine(settings: RunSettings, framework: str | None, *, answers: bool) -> RolloutEngine | None:
-    """Return the engine that shares the cards; None where there is none. `answers`: the method generates while it trains."""
+    """Return the engine that shares the GPUs; None if there is none. `answers`: the method generates during training."""
     defaults = engine_defaults(framework or "")
     if not answers or defaults is None:
         return None

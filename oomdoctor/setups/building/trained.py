@@ -1,4 +1,4 @@
-"""What of a model is trained and in which types, as the settings of a run say it."""
+"""What is trained in a model and in which types, according to the settings of a run."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from oomdoctor.setups.building.layout import BYTES
 from oomdoctor.setups.weights_said import weights_said
 
 ADAPTED = ("lora", "dora", "loha", "lokr", "oft", "boft")
-"""Ways of training that put matrices beside those of the model; a name has one of these words in it (`qlora`, `adalora`)."""
+"""Training methods that add matrices to those of the model; a name contains one of these words (`qlora`, `adalora`)."""
 _BESIDE = ("adapter", "prefix", "prompt", "tuning", "ia3", "vera", "fourier", "galore", "miss", "bone", "c3a", "ln")
-"""Other ways that train something small beside the model."""
+"""Other methods that train something small alongside the model."""
 _GALORE = "galore"
 _BLOCKS, _NEW_BLOCKS = 2, 4
 """Layers that freeze tuning trains by default, freeze_trainable_layers of LLaMA-Factory hparams/finetuning_args.py; and new ones of
-LLaMA-Pro, which is small against the model either way."""
+LLaMA-Pro, which are small compared with the model either way."""
 _HALVES = ("bf16", "fp16")
 PACKED = {4: "nf4", 8: "int8"}
-"""By the bits in which weights are loaded."""
+"""By the number of bits in which weights are loaded."""
 _ANY_ADAMW = ("adamw", "adam")
 """Names that leave open which implementation it is."""
 
 
 def finetuning(settings: RunSettings, traits: FrameworkTraits) -> str:
-    """Return what is trained, in lower case: `full`, `lora`, `qlora`, ..."""
+    """Return what is trained, in lowercase: `full`, `lora`, `qlora`, ..."""
     return (settings.finetuning or traits.finetuning).lower()
 
 
@@ -41,15 +41,15 @@ def loads_packed(settings: RunSettings) -> bool:
 
 
 def packs_experts(settings: RunSettings) -> bool | None:
-    """Return whether routed experts are packed with the rest; None where that is the program's affair.
+    """Return whether routed experts are packed with the rest; None if that depends on the program.
 
-    Whoever names the format in which the weights lie on the card means them too.
+    Naming the format of the weights on the GPU includes them.
     """
     return True if settings.packs_experts is None and settings.weight_format else settings.packs_experts
 
 
 def adapters(settings: RunSettings, traits: FrameworkTraits, shape: Shape) -> Adapters | None:
-    """Return what is trained beside frozen weights; None where all weights are trained."""
+    """Return what is trained alongside frozen weights; None if all weights are trained."""
     kind = finetuning(settings, traits)
     if "pro" in kind.split("-") or "llamapro" in kind or "freeze" in kind:
         blocks = _BLOCKS if "freeze" in kind else _NEW_BLOCKS
@@ -74,7 +74,7 @@ def _targets(settings: RunSettings, traits: FrameworkTraits) -> frozenset[str]:
 
 
 def weights(settings: RunSettings, traits: FrameworkTraits, shape: Shape, trained: Adapters | None) -> WeightFormat:
-    """Return the format of the weights of a run that trains.
+    """Return the weight format of a run that trains.
 
     `bf16: true` alone means autocast over weights of the type in which a Trainer loads or casts them.
     """
@@ -93,20 +93,20 @@ def weights(settings: RunSettings, traits: FrameworkTraits, shape: Shape, traine
 
 
 def _packed_checkpoint(settings: RunSettings, shape: Shape) -> WeightFormat | None:
-    """Return the packed format that the model's name or config says, below which adapters can be trained."""
+    """Return the packed format given by the model's name or config, on which adapters can be trained."""
     stored = weights_said(shape, settings.model)
     return stored if stored is not None and stored.packed and (stored.unpacks or stored.rebuilds) else None
 
 
 def loaded_weights(settings: RunSettings, shape: Shape) -> WeightFormat:
-    """Return the format of the weights of a run that trains nothing."""
+    """Return the weight format of a run that trains nothing."""
     told = (settings.weight_format or "").lower()
     known = gguf_format(shape, told) or weight_format(told) or weight_format((settings.precision or "").lower())
     return known or weights_said(shape, settings.quantization, settings.model) or known_format("bf16")
 
 
 def optimizer(settings: RunSettings, traits: FrameworkTraits) -> Optimizer:
-    """Return the optimizer with the types that the config gives its copy of the weights and its moments."""
+    """Return the optimizer with the types that the config gives its weight copy and its moments."""
     default = known_optimizer(traits.optimizer)
     if settings.optimizer is None:
         chosen = known_optimizer(_GALORE) if _GALORE in finetuning(settings, traits) else default

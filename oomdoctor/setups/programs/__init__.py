@@ -1,1 +1,1 @@
-"""Programs that put a model on a card in their own way."""
+"""Programs that put a model on a GPU in their own way."""

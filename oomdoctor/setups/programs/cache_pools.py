@@ -1,4 +1,4 @@
-"""How a server divides its cache among pools, as its command says it."""
+"""How a server divides its cache among pools, according to its command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from oomdoctor.knowledge.server_defaults import window_tokens
 
 
 def cache_pools(settings: RunSettings, shape: Shape, version: str | None, slots: int | None) -> CachePools:
-    """Return the pools; `slots` are the states for which a release makes place where nobody says how many."""
+    """Return the pools; `slots` are the states that a release makes room for by default."""
     running = positive(settings.max_num_seqs)
     told, own = settings.window_tokens, window_tokens(version, settings.model, shape.name)
     ratio = told if own is not None and told is not None and 0 < told <= 1 else own
@@ -24,6 +24,6 @@ def cache_pools(settings: RunSettings, shape: Shape, version: str | None, slots:
 
 
 def attention_copies(settings: RunSettings, tensor: int) -> int:
-    """Return among how many copies of the attention the tensor parallel cards are divided; 1 where that does not come out even."""
+    """Return the number of attention copies that the tensor parallel GPUs are divided among; 1 if it does not divide evenly."""
     copies = positive(settings.attention_copies) or 1
     return copies if settings.splits_attention is True and tensor % copies == 0 else 1

@@ -1,4 +1,4 @@
-"""Which of vLLM's two engines a start runs, and so the release whose defaults it has (`first_engine` of rules/servers/vllm.yaml)."""
+"""Which of vLLM's two engines a server starts, and so the release whose defaults it has (`first_engine` of rules/servers/vllm.yaml)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Start(Struct, frozen=True):
     settings: RunSettings
     shape: Shape
     capability: str
-    """The compute capability of the card; empty where it is not known."""
+    """The compute capability of the GPU; empty if unknown."""
 
     @property
     def packs_cache(self) -> bool:
@@ -52,13 +52,13 @@ _CONDITIONS: Mapping[FirstEngineReason, Callable[[_Start], bool | None]] = Mappi
         "pictures_beside": lambda start: start.shape.vision is not None and start.shape.vision.family == "mllama",
     }
 )
-"""Whether a start has each reason; None is unknown."""
+"""Whether a startup has each reason; None is unknown."""
 
 
 def release_of_engine(version: str | None, record: ServerRecord, settings: RunSettings, shape: Shape, card: str) -> str | None:
-    """Return the release whose defaults count: the one that runs, or the last that had its engine alone.
+    """Return the release whose defaults count: the running one, or the last that had its engine alone.
 
-    Nobody who runs the newest release can choose an engine, so that a start without a version that is told the first one has it.
+    The newest release does not let users choose an engine, so a startup of unknown version that is set to use the first one has it.
     """
     if version is None:
         return record.first_engine_as if settings.first_engine else None

@@ -1,4 +1,4 @@
-"""A run of llama.cpp, or of a program that is built on it, as its options say it."""
+"""A run of llama.cpp, or of a program built on it, according to its options."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from oomdoctor.units import GIB
 
 _PROGRAMS = frozenset({"llama.cpp", "ollama", "koboldcpp", "lm-studio"})
 _FIT_LAYERS = frozenset({"llama.cpp", "ollama"})
-"""Programs that find how many layers fit: `--fit` of llama.cpp (common/fit.cpp), which Ollama starts (llm/llama_server.go)."""
+"""Programs that determine how many layers fit: `--fit` of llama.cpp (common/fit.cpp), which Ollama starts (llm/llama_server.go)."""
 _SPLITS_CELLS = "ollama"
-"""Gives each request a context of its own (num_ctx x OLLAMA_NUM_PARALLEL); llama.cpp shares one among all."""
+"""Gives each request its own context (num_ctx x OLLAMA_NUM_PARALLEL); llama.cpp shares one among all."""
 _MIXTURE = "q4_k_m"
-"""What -hf and Ollama load where the name does not say it: llama.cpp common/arg.cpp, ollama library."""
+"""What -hf and Ollama load if the name does not give it: llama.cpp common/arg.cpp, ollama library."""
 _HALF = 2.0
 _EXPERTS = ("gate", "up", "down")
-"""The matrices of the experts of layer N: blk.N.ffn_gate_exps.weight (llama.cpp gguf-py/gguf/constants.py)."""
+"""The expert matrices of layer N: blk.N.ffn_gate_exps.weight (llama.cpp gguf-py/gguf/constants.py)."""
 _ON_HOST = re.compile(r"=\s*CPU\b", re.IGNORECASE)
 _NESTED = re.compile(r"[)\]][+*{]")
-"""Repeated groups: such a pattern may take for ever to match, and none is needed to name layers."""
+"""Repeated groups: such a pattern may take forever to match, and none is needed to name layers."""
 _LONGEST = 300
 
 
@@ -42,7 +42,7 @@ def ggml_run(framework: str | None, layers: int | None = None, chunk: int | None
 
 
 def on_ggml(setup: Setup, settings: RunSettings, framework: str | None) -> Setup:
-    """Return the setup as such a program runs it; a setup of any other stays as it is. A card is filled layer by layer."""
+    """Return the setup as such a program runs it; the setup of any other stays as it is. A GPU is filled layer by layer."""
     run = ggml_run(framework, settings.gpu_layers, positive(settings.max_batched_tokens))
     if run is None:
         return setup
@@ -57,13 +57,13 @@ def on_ggml(setup: Setup, settings: RunSettings, framework: str | None) -> Setup
         run, host_experts=_host_experts(setup.shape, settings), fits_itself=fits_itself, whole_windows=settings.whole_windows is True
     )
     requests = positive(settings.max_num_seqs) if framework == _SPLITS_CELLS else None
-    # A GGUF file has the language model; what reads pictures is a file of its own (llama.cpp tools/mtmd, --mmproj).
+    # A GGUF file has the language model; the image encoder is in a separate file (llama.cpp tools/mtmd, --mmproj).
     setup = replace(setup, shape=replace(setup.shape, vision=None))
     return replace(setup, ggml=run, weights=weights, cache_bytes=(keys + values) / 2, layout=layout, batch=requests or setup.batch)
 
 
 def with_context(settings: RunSettings, framework: str | None, shape: Shape, card: int | None, cards: int = 1) -> RunSettings:
-    """Return the settings with the context that such a program takes by itself, by the bytes of a card; others stay as they are."""
+    """Return the settings with the default context of such a program, from the bytes of a GPU; others stay as they are."""
     if positive(settings.max_model_len) or positive(settings.sequence_length):
         return settings
     every = [row for row in table("context_defaults") if row["framework"] == framework]
@@ -72,7 +72,7 @@ def with_context(settings: RunSettings, framework: str | None, shape: Shape, car
 
 
 def ggml_assumptions(setup: Setup, settings: RunSettings) -> Iterator[Assumption]:
-    """Yield what had to be assumed of such a run."""
+    """Yield what had to be assumed about such a run."""
     if setup.ggml is None:
         return
     if _weights_said(setup.shape, settings) is None:
@@ -84,7 +84,7 @@ def ggml_assumptions(setup: Setup, settings: RunSettings) -> Iterator[Assumption
 
 
 def ggml_width(kind: str | None) -> float:
-    """Return the bytes of a value in a cache of this type; 16 bit where it is not known."""
+    """Return the bytes per value in a cache of this type; 16 bit if it is unknown."""
     return _HALF if kind is None else type_bytes(kind) or _HALF
 
 
@@ -99,7 +99,7 @@ def _host_experts(shape: Shape, settings: RunSettings) -> float:
 
 
 def _overridden(part: str, layers: int) -> float:
-    """Return for how many layers a pattern names the matrices of experts."""
+    """Return for how many layers a pattern names the expert matrices."""
     pattern = _ON_HOST.split(part)[0].strip("\"' ")
     if _NESTED.search(pattern.replace("[0-9]+", "").replace("[0-9]*", "")):
         return 0.0

@@ -1,4 +1,4 @@
-"""The frameworks that are installed beside oomdoctor: their versions count where neither a file nor a log names one."""
+"""The frameworks installed alongside oomdoctor: their versions count if neither a file nor a log names one."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def installed_frameworks(pack: Pack) -> Mapping[str, str]:
 
 
 def installed_facts(run: RunConfig | None, pack: Pack) -> dict[str, Value]:
-    """Return the versions of what is installed as the facts of a log that prints them; none of what the run's files name themselves."""
+    """Return the installed versions as facts, as if printed in a log; excluded are those that the run's files name themselves."""
     known = run.framework if run is not None and (run.version or run.settings.server_version) else None
     versions = installed_frameworks(pack)
     return {f"log.{name.replace('-', '_')}_version": version for name, version in versions.items() if name != known}
 
 
 def as_installed(framework: str | None, pack: Pack) -> tuple[Assumption, ...]:
-    """Return that a framework counts as it is installed here; nothing where it is not."""
+    """Return that a framework's installed version is assumed; empty if it is not installed."""
     version = installed_frameworks(pack).get(framework or "")
     record = None if version is None or framework is None else pack.record(FRAMEWORKS, framework)
     if record is None:
@@ -44,7 +44,7 @@ def as_installed(framework: str | None, pack: Pack) -> tuple[Assumption, ...]:
 
 @cache
 def _packages(folders: tuple[str, ...]) -> dict[str, str]:
-    """Return the versions of packages by the names of their folders; importlib.metadata reads the same, and is slow to import."""
+    """Return the versions of packages by their folder names; importlib.metadata reads the same, and is slow to import."""
     versions: dict[str, str] = {}
     for folder in folders:
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""The largest pictures and videos that requests to a server may bring (`rules/tables/served_items.csv`)."""
+"""The largest images and videos that requests to a server may contain (`rules/tables/served_items.csv`)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from oomdoctor.knowledge.tables.csv_table import Row, table
 from oomdoctor.versions import in_span
 
 _ONE, _MANY = 1, 999
-"""Items of a kind that a request may bring where nobody says: get_limit_per_prompt of vllm/config/multimodal.py, and before 0.9 one."""
+"""Default items of a kind per request: get_limit_per_prompt of vllm/config/multimodal.py, and before 0.9 one."""
 _VALUES = 588
-"""Three colours of a square of 14 pixels on a side."""
+"""Three colors of a square of 14 pixels on a side."""
 
 
 def media_items(
     settings: RunSettings, shape: Shape, *, length: int | None, batched: int, profile: StartupProfile, version: str | None
 ) -> tuple[MediaItem, ...]:
-    """Return what the start of a server tries of each kind; none for a model that reads text alone, and where it is told not to."""
+    """Return what server startup tries of each kind; empty for a text-only model, or if disabled."""
     vision = shape.vision
     if vision is None or settings.text_only or settings.skips_pictures:
         return ()
@@ -32,7 +32,7 @@ def media_items(
 
 
 def _rows(vision: Vision, version: str | None) -> Iterator[Row]:
-    """Yield the rows of a model's kind that hold for a release; else what its tower says of one picture."""
+    """Yield the rows of a model's kind that apply to a release; otherwise what its tower implies for one image."""
     known = [row for row in table("served_items") if row["family"] == vision.family]
     for row in known:
         if in_span(version, row["since"] or None, row["until"] or None) if version else not row["until"]:
@@ -43,7 +43,7 @@ def _rows(vision: Vision, version: str | None) -> Iterator[Row]:
 
 
 def _scaled(row: Row, most: int | None) -> Row:
-    """Return the row of pictures of so many pixels at most: max_pixels of vllm/model_executor/models/qwen2_vl.py."""
+    """Return the row for images with at most this many pixels: max_pixels of vllm/model_executor/models/qwen2_vl.py."""
     if most is None or not row["pixels"]:
         return row
     tokens = max(1, most // int(row["pixels"]))
@@ -51,7 +51,7 @@ def _scaled(row: Row, most: int | None) -> Row:
 
 
 def _item(row: Row, limit: int, longest: int, batched: int, profile: StartupProfile) -> MediaItem:
-    """Return one kind. A video counts as many pairs of frames as its longest request holds, and at most so many."""
+    """Return one kind. A video counts as many pairs of frames as its longest request holds, up to a maximum."""
     patches, tokens, pairs = int(row["patches"]), int(row["tokens"]), int(row["pairs"])
     counted = max(1, min(pairs, longest // tokens)) if pairs else 1
     tried = max(1, min(pairs, batched // tokens)) if pairs and profile.items_of_step else counted

@@ -1,4 +1,4 @@
-"""What programs check of their settings before they start, and the message that comes (`rules/tables/refusals.csv`)."""
+"""What programs check in their settings before they start, and the resulting message (`rules/tables/refusals.csv`)."""
 
 from __future__ import annotations
 
@@ -24,38 +24,38 @@ Value = Union[int, str]
 
 
 class LaunchedRun(Struct, frozen=True, kw_only=True):
-    """The run that somebody wants to start."""
+    """The run to be started."""
 
     settings: RunSettings
     shape: Shape
     card: Card | None
     cards: int | None
-    """Cards of the machine; None where nobody says how many there are."""
+    """GPUs of the machine; None if their number is unknown."""
     value: str = ""
-    """What the row of the table holds for the check."""
+    """The value for the check in its table row."""
 
     @property
     def tensor(self) -> int:
-        """Return the cards that share each attention: copies of it divide those of tensor parallel."""
+        """Return the number of GPUs that share each attention: its copies divide the tensor parallel GPUs among them."""
         size = positive(self.settings.tensor_parallel) or 1
         copies = positive(self.settings.attention_copies) or 1
         return max(1, size // copies) if self.settings.splits_attention else size
 
     @property
     def pipeline(self) -> int:
-        """Return the cards that share the layers."""
+        """Return the number of GPUs that share the layers."""
         return positive(self.settings.pipeline_parallel) or 1
 
     @property
     def data(self) -> int | None:
-        """Return the copies of the model that see different samples; None where nobody says how many processes there are."""
+        """Return the number of model copies that see different samples; None if the number of processes is unknown."""
         world = positive(self.settings.world_size) or self.cards
         context = positive(self.settings.context_parallel) or 1
         return None if world is None else max(1, world // (self.tensor * self.pipeline * context))
 
 
 class _FailedCheck(Struct, frozen=True):
-    """A check that fails: what its message holds, why, what to change, and what would pass."""
+    """A check that fails: the values in its message, why, what to change, and what would pass."""
 
     values: Mapping[str, Value]
     why: Text
@@ -64,7 +64,7 @@ class _FailedCheck(Struct, frozen=True):
 
 
 def refusals(run: LaunchedRun, framework: str | None, title: str, version: str | None) -> tuple[StartupRefusal, ...]:
-    """Return the checks of this program that the settings do not pass, in the order of the table."""
+    """Return the checks of this program that the settings fail, in the order of the table."""
     return tuple(_refused(run, framework or "", title, version))
 
 

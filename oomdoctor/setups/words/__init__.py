@@ -1,1 +1,1 @@
-"""Runs as somebody describes them in words."""
+"""Runs as someone describes them in words."""

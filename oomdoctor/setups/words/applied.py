@@ -1,4 +1,4 @@
-"""What a reporter states, laid under what the log and the configs show: a statement counts where they are silent."""
+"""What a reporter states, underneath what the log and the configs show: a statement counts if they say nothing."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from oomdoctor.case.stated import StatedFact, StatedRun
 from oomdoctor.knowledge.tables.cards import card_named, choices
 
 _OF_THE_LOG = ("gpu_name", "os")
-"""What is said of the machine, by the names that facts of the log have."""
+"""What is stated about the machine, by the names of log facts."""
 _OF_TRAINING = frozenset({
     "finetuning", "lora_rank", "micro_batch", "global_batch", "accumulation", "gradient_checkpointing", "zero_stage", "offload_optimizer",
     "fsdp", "packing", "optimizer", "world_size", "sequence_length", "load_bits",
 })  # fmt: skip
 _OF_SERVERS = frozenset({"max_model_len", "max_num_seqs", "memory_share", "tensor_parallel", "quantization"})
 _DIFFERENT = 0.12
-"""Sizes of cards that differ by less are one: what programs see is less than what a card is sold with."""
+"""GPU sizes that differ by less are the same: what programs see is less than the advertised size."""
 _LONGEST = 60
 
 
 def stated_log_facts(run: StatedRun, log: Mapping[str, Value], total: int | None) -> dict[str, Value]:
-    """Return what is said of machine and versions, as `log.NAME`; nothing of a card unless it has `total` bytes, as the one that failed."""
+    """Return what is stated about machine and versions, as `log.NAME`; no GPU unless it has `total` bytes, like the one that failed."""
     facts: dict[str, Value] = {}
     for fact in run.facts:
         if isinstance(fact.value, str) and (fact.name in _OF_THE_LOG or fact.name.endswith("_version")) and f"log.{fact.name}" not in log:
@@ -39,7 +39,7 @@ def stated_log_facts(run: StatedRun, log: Mapping[str, Value], total: int | None
 
 
 def _of_size(name: str, total: int) -> str | None:
-    """Return a card's name, with its size where cards of several have it; None where none of them has so much memory."""
+    """Return the name of a GPU, with its size if it is sold in several; None if none of them has that much memory."""
     sized = [name] if card_named(name) is not None else choices(name, 8)
     for written in sized:
         card = card_named(written)
@@ -49,7 +49,7 @@ def _of_size(name: str, total: int) -> str | None:
 
 
 def with_stated(training: RunConfig | None, run: StatedRun, log: Mapping[str, Value], servers: Collection[str]) -> RunConfig | None:
-    """Return the settings with what is stated where nothing else is known, each at its line."""
+    """Return the settings with stated values where nothing else is known, each at its line."""
     settings = training.settings if training is not None else RunSettings()
     program = (training.framework if training is not None else None) or log.get("log.framework")
     serves = settings.method == "serve" or program in servers
@@ -68,7 +68,7 @@ def with_stated(training: RunConfig | None, run: StatedRun, log: Mapping[str, Va
 
 
 def _settings(run: StatedRun, settings: RunSettings, log: Mapping[str, Value], *, serves: bool) -> Mapping[str, tuple[Scalar, StatedFact]]:
-    """Return the settings that are stated and not known, by the name that they have in such a run."""
+    """Return the settings that are stated and not known, by their names in such a run."""
     known = settings.known()
     if "log.model_name_or_path" in log or "log.all_params" in log:
         known["model"] = ""
@@ -87,7 +87,7 @@ def _settings(run: StatedRun, settings: RunSettings, log: Mapping[str, Value], *
 
 
 def _name(name: str, *, serves: bool) -> str | None:
-    """Return the setting that something stated is in a run of this kind; None where it is none."""
+    """Return the setting that a statement refers to in a run of this kind; None if it is not a setting."""
     if serves:
         renamed = {"sequence_length": "max_model_len"}.get(name, name)
         return None if renamed in _OF_TRAINING or renamed == "precision" or renamed not in RunSettings.__struct_fields__ else renamed

@@ -1,4 +1,4 @@
-"""Labelled values: what stands behind `GPUs:`, `ZeRO stage:` or `批大小：`, as settings and facts. A value of another form says nothing."""
+"""Labeled values: what follows `GPUs:`, `ZeRO stage:` or `批大小：`, as settings and facts. Values in any other form are ignored."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _OPTIMIZER = re.compile(
 _QUANTIZATION = re.compile(r"(?i)\b(awq|gptq|fp8|nvfp4|mxfp4|i?q\d_[a-z0-9_]{1,5})\b")
 _BITS = re.compile(r"(?i)\b([48])[- ]?bits?\b|\bint([48])\b|\b(nf4)\b")
 _USED = re.compile(r"(?i)\b(?:use|used|using|only) (?:only )?(\d{1,2}|one)\b|(?:只|仅)?用(?:了)?\s?(\d{1,2}|一)\s?[张块卡]")
-"""How many of a machine's cards a run uses."""
+"""How many of a machine's GPUs a run uses."""
 _HUB_NAME = re.compile(r"[A-Za-z][\w.-]{1,60}/[A-Za-z][\w.-]{2,90}")
 _ALTERNATIVES = re.compile(r"(?i)\b(?:or|and|vs)\b|[/;、]|\d\s{0,2}(?:->|→|,)\s{0,2}\d|或|和")
 _VERSION = re.compile(r"v?(\d{1,4}\.\d{1,4}(?:\.\d{1,4})?(?:\.?(?:post|rc|dev|a|b)\d{1,8})?)")
@@ -51,7 +51,7 @@ _LIBRARIES = ("transformers", "trl", "diffusers", "deepspeed", "verl")
 
 
 def labelled_values(means: str, value: str) -> Values:
-    """Yield what a value says, as settings and facts, by what its label means."""
+    """Yield the settings and facts that a value gives, depending on what its label means."""
     if means.startswith(_VERSION_OF):
         yield from _version(means.removeprefix(_VERSION_OF), value)
         return
@@ -60,7 +60,7 @@ def labelled_values(means: str, value: str) -> Values:
 
 
 def _version(program: str, value: str) -> Values:
-    """Yield the version of a program; who names it in a report runs it, unless it is a library that others are built on."""
+    """Yield the version of a program; naming it in a report means running it, unless it is a library that others are built on."""
     match = _VERSION.match(value)
     if match is not None:
         yield f"{program.replace('-', '_').replace('.', '_')}_version", match[1]
@@ -126,7 +126,7 @@ def _zero(value: str) -> Values:
 
 
 def _spread(value: str, *, is_bare: bool) -> Values:
-    """Yield how a run is spread; a number alone is a stage where the label is one of ZeRO."""
+    """Yield how a run is distributed; a number alone is a stage if the label is for ZeRO."""
     if is_bare and _NO.match(value):
         return
     match = _ZERO.search(value)

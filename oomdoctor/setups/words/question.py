@@ -1,4 +1,4 @@
-"""A question in somebody's words ("will Qwen3-32B QLoRA fit on a 4090?"): the run, the program and the cards that it speaks of."""
+"""A question in words ("will Qwen3-32B QLoRA fit on a 4090?"): the run, the program and the GPUs it mentions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SENTENCE = re.compile(
     r"(?i)\b(?:will|can|could|would|does|do|is|are|am|how|what|which|enough|fits?|on|with|runs?|running|needs?|memory|vram|gpus?|cards?"
     r"|train\w*|fine-?tun\w*|serv(?:e|ing)|deploy\w*|host)\b|\?"
 )
-"""Words that stand in no name of a model."""
+"""Words that are not in any model name."""
 _SERVERS = ("vllm", "sglang", "lmdeploy", "text-generation-inference", "tensorrt-llm", "ollama", "llama.cpp")
 _TRAINS = (
     r"(?i)\b(?:pre-?|re-?)?(?:train\w*|fine-?tun\w*|tun(?:e|ing)|sft|dpo|grpo|ppo|q?-?lora|dora|full[ -]?ft)\b|full fine[ -]?tun"
@@ -29,7 +29,7 @@ _OFFLOADS = re.compile(r"(?i)\boff-?load|卸载到")
 _WAY = re.compile(r"(?i)(?<![a-z])(dpo|kto|orpo|grpo|ppo)(?![a-z])")
 _SCORERS: Mapping[str, str] = {"reranker": r"(?i)rerank|cross-?encoder|重排", "embedding": r"(?i)\bembedd?ing|向量模型|嵌入模型"}
 _BY_FORMAT: Mapping[str, str] = {"llama.cpp": r"(?i)\bgguf\b", "transformers": r"(?i)\bpeft\b"}
-"""What is asked about files or a library that name no program means this one."""
+"""A question about files or a library that names no program means this one."""
 _CACHE_TYPE = re.compile(
     r"(?i)\b(?:kv[ _-]?cache|OLLAMA_KV_CACHE_TYPE)\b[^\n.?]{0,12}?\b(q8_0|q4_0|fp8|f16)\b|\b(q8_0|q4_0|fp8) kv[ _-]?cache\b"
 )
@@ -40,18 +40,18 @@ _FOUR_BITS = re.compile(r"(?i)\b4[- ]?bit\b|四比特|4 ?比特")
 _BARE_SIZE = re.compile(
     r"(?i)(?:\b(?:on|in|with|have|fits?)\s+(?:an?\s+|my\s+|only\s+|just\s+)?|[用在有]\s?|^|[，,]\s?)(\d{1,3}) ?GB?(?![A-Za-z])"
 )
-"""The size of a card where nothing else names one: `fit on 12 GB`."""
+"""The size of a GPU if nothing else names one: `fit on 12 GB`."""
 _PIXELS = re.compile(
     r"(?i)(?<![\d.])(\d{3,4}) ?[x×*] ?(\d{3,4})(?!\d)|(?<![\d.])(480|540|720|1080)p\b|(?<![\d.])(\d{3,4}) ?(?:px|pixels?|像素)"
 )
 _WIDE: Mapping[str, int] = {"480": 832, "540": 960, "720": 1280, "1080": 1920}
-"""Pixels of a line of a film, by those of a column: Wan's own sizes for 480p."""
+"""Video width in pixels, by height: Wan's own sizes for 480p."""
 _FRAMES = re.compile(r"(?i)(\d{1,4}) ?(?:frames?\b|帧)")
 _MOST_WORDS = 5
 
 
 class WordedQuestion(Struct, frozen=True, kw_only=True):
-    """What a question says; what it does not say is None."""
+    """The contents of a question; what it does not say is None."""
 
     model: str | None
     gpu: str | None
@@ -59,7 +59,7 @@ class WordedQuestion(Struct, frozen=True, kw_only=True):
     framework: str | None
     settings: RunSettings
     serves: bool
-    """Whether it is about answering with the model: where nothing speaks of training."""
+    """Whether it is about inference with the model: nothing mentions training."""
 
 
 def is_question(text: str) -> bool:
@@ -86,12 +86,12 @@ def read_question(text: str) -> WordedQuestion:
 
 
 def said_pictures(text: str) -> str | None:
-    """Return the first name of a pipeline that makes pictures in a text."""
+    """Return the first name of an image generation pipeline in a text."""
     return _named(text, pictures=True)
 
 
 def _named(text: str, *, pictures: bool) -> str | None:
-    """Return the first name of a known model in a text, the longest that begins there: `whisper-large-v3` says no size."""
+    """Return the first name of a known model in a text, the longest that begins there: `whisper-large-v3` gives no size."""
     words = [word.strip(".,;:!?，。？！") for word in re.split(r"[\s，。？！、（）()的用]+", text)][:60]
     spans = ((first, last) for first in range(len(words)) for last in range(min(len(words), first + _MOST_WORDS), first, -1))
     names = (" ".join(words[first:last]) for first, last in spans)

@@ -1,7 +1,7 @@
-"""What a reporter states of the run in the text around a log: one reader for lists, issue forms and sentences.
+"""What a reporter states about the run in the text around a log: one reader for lists, issue forms and sentences.
 
-A label says what its value is; a sentence is read like a question in words (told.py). Only what is said of the run itself counts: nothing
-that may be, that works elsewhere or that was tried. Where two places say different things, nothing is known.
+A label says what its value is; a sentence is read like a question in words (told.py). Only statements about the run itself count: not
+possibilities, what works elsewhere or what was tried. If two places say different things, nothing is known.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ _OF_THE_RUN = (
     "finetuning", "lora_rank", "micro_batch", "accumulation", "sequence_length", "gradient_checkpointing", "zero_stage",
     "offload_optimizer", "fsdp", "packing", "optimizer",
 )  # fmt: skip
-"""What sentences say of a run, beside its model, its cards and its program."""
+"""What sentences say about a run, apart from its model, its GPUs and its program."""
 _RUNS = re.compile(
     r"(?i)\b(?:using|use|used|with|in|run(?:ning)?|ran|via|through|launch\w*|start\w*|serv\w*|deploy\w*|from)(?: (?:the|latest))? $"
     r"|(?:用|使用|通过|基于|跑|启动|在) ?$"
 )
-"""Before the name of a program: it is what runs."""
+"""Before the name of a program: it is the one that runs."""
 _SEVERAL_SIZES = re.compile(r"(?i)\d ?b ?/ ?\d|/\d{1,3}b\b")
 _HUB = re.compile(r"^(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co|modelscope\.cn)/(?:models/)?")
 _RLHF = re.compile(r"(?i)(?<![\w-])(ppo|grpo|dpo)(?![\w-])")
 _MACHINES = re.compile(
     r"(?i)\b(?:[2-9]|\d{2,3}|two|three|four|multiple|several|multi)[ -](?:nodes?|machines|servers)\b|[\d两三四多] ?(?:台|机|个?节点)"
 )
-"""More than one machine: the number of cards that stands beside is that of each."""
+"""More than one machine: the number of GPUs next to it is per machine."""
 _ADAPTS = ("lora", "qlora", "dora")
 
 
 def read_stated(passages: Sequence[tuple[str, Sequence[Labelled], Sequence[Sentence]]]) -> StatedRun:
-    """Return what the passages of logs, each with the name of its log, state of the run."""
+    """Return what the passages of logs, each with the name of its log, state about the run."""
     facts: list[StatedFact] = []
     tried: list[StatedFact] = []
     for name, marked, spoken in passages:
@@ -86,7 +86,7 @@ def _said(text: str) -> Iterator[tuple[str, Scalar]]:
 
 
 def _agreed(facts: Sequence[StatedFact]) -> Iterator[StatedFact]:
-    """Yield one fact of each name: labels go before sentences, and what two places say differently is not known."""
+    """Yield one fact per name: labels take precedence over sentences, and anything stated differently in two places is unknown."""
     by_name: dict[str, list[StatedFact]] = {}
     for fact in facts:
         by_name.setdefault(fact.name, []).append(fact)
@@ -97,7 +97,7 @@ def _agreed(facts: Sequence[StatedFact]) -> Iterator[StatedFact]:
 
 
 def _are_one(values: Iterable[Scalar]) -> bool:
-    """Return whether values say the same: the longest name holds the others (`8B` and `Llama-3.1-8B`), a card is one by any name."""
+    """Return whether values agree: the longest name contains the others (`8B` and `Llama-3.1-8B`), a GPU is the same by any name."""
     different = list(dict.fromkeys(str(value).lower() for value in values))
     longest = max(different, key=len)
     if all(value in longest for value in different) and not longest.isdigit():

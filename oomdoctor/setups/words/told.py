@@ -1,4 +1,4 @@
-"""A run that somebody describes in words: which model, on which card, trained how; what is not said stays unknown."""
+"""A run that someone describes in words: which model, on which GPU, trained how; what is not stated stays unknown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from oomdoctor.setups.nearest_model import nearest_model, size_in
 from oomdoctor.setups.words.told_cards import told_card, told_count
 
 _MOST = 16 << 10
-"""So much of a text is read: what a run is stands at its beginning."""
+"""How much of a text is read: a run is described at its beginning."""
 _TRIED = 60
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,80}(?<![.\-/])")
 _SIZE = re.compile(r"(?i)(?<![a-z0-9.])\d{1,4}(?:\.\d{1,3})?b(?![a-z0-9])")
@@ -48,7 +48,7 @@ _OFF = re.compile(
 _ZERO = re.compile(r"(?i)\bzero[ _-]?(?:stage[ _-]?)?([0-3])\b|\bds_z([0-3])")
 _FSDP = r"(?i)\bfsdp2?\b"
 _OF_ALL = re.compile(r"(?i)(?:global|total|effective|overall|whole|全局|总)[ _-]{0,2}(?:train(?:ing)?[ _-])?(?:的)?$")
-"""Before a batch: it is that of all cards and of all accumulated steps."""
+"""Before a batch: it is the total across all GPUs and all accumulated steps."""
 _NO_BATCH = re.compile(r"(?i)(?:eval\w*|test\w*|val\w*|rollout|generation|inference|prompt|评估|验证|测试)[ _-]{0,2}$")
 _ACCUMULATION = re.compile(
     r"(?i)\bgrad(?:ient)?[ _-]?accum(?:ulation)?(?:[ _-]steps?)?(?: (?:of|is|to))?[ :=：是为]{0,3}(\d{1,4})\b"
@@ -59,7 +59,7 @@ _RANK = re.compile(
     r"|秩(?:为|是)?\s?([1-9]\d{0,3})"
 )
 _HAS_RANK = re.compile(r"(?i)lora|dora|adapter|适配器")
-"""A rank is that of adapters where a text speaks of these; without them it is a process."""
+"""A rank is that of adapters if a text mentions these; otherwise it is a process."""
 _FOUR_BITS = re.compile(r"(?i)\b4[- ]?bit\b|四比特|4 ?比特")
 _OPTIMIZER = re.compile(r"(?i)\b(adafactor|paged_adamw_8bit|adamw_8bit|8-?bit adam\w?|lion|sgd)\b")
 _PACKED = re.compile(r"(?i)\b(?:with|using) packing\b|\bpacked\b|打包")
@@ -75,14 +75,14 @@ _NEGATED = re.compile(
 
 
 class ToldRun(Struct, frozen=True, kw_only=True):
-    """What a text says of a run."""
+    """What a text says about a run."""
 
     settings: RunSettings
     shape: Shape | None
-    """The model, by its name, else a model of the size that is told."""
+    """The model, by its name, or otherwise a model of the stated size."""
     card: Card | None
     card_name: str | None
-    """As it stands in the text; known where the name means cards of several sizes."""
+    """As in the text; known even if the name means GPUs of several sizes."""
     cards: int
 
     @property
@@ -115,13 +115,13 @@ def read_told(text: str) -> ToldRun:
 
 
 def methods_in(text: str) -> list[str]:
-    """Return what is trained, in every way that a text speaks of, the first that counts first; what it denies is left out."""
+    """Return what is trained, in every way that a text mentions, in order of precedence; what it negates is left out."""
     known = [method for method, form in _METHODS.items() if _is_said(re.compile(f"(?i){form}"), text)]
     return ["qlora", *known] if known[:1] == ["lora"] and _FOUR_BITS.search(text) else known
 
 
 def said_model(text: str) -> tuple[str | None, Shape | None]:
-    """Return the model that a text names by a size: its name, and its shape, of the nearest model where it is not known."""
+    """Return the model that a text names by a size: its name, and its shape, or that of the nearest model if it is unknown."""
     words = _WORD.findall(text)
     sized = [number for number, word in enumerate(words) if _SIZE.search(word) and commonest_card(word) is None][:_TRIED]
     for number in sized:
@@ -141,12 +141,12 @@ def _is_said(form: re.Pattern[str], text: str) -> bool:
 
 
 def is_denied(text: str, start: int) -> bool:
-    """Return whether the words before a place say that the run does not have what stands there."""
+    """Return whether the words before a position say that the run does not have what is there."""
     return _NEGATED.search(text[max(0, start - 40) : start]) is not None
 
 
 def _first_number(form: re.Pattern[str], text: str, others: tuple[re.Pattern[str], ...] = ()) -> int | None:
-    """Return the first number of a form; one before which the words of another number stand is none."""
+    """Return the first number matching a form; one preceded by the words of another number does not count."""
     for match in form.finditer(text):
         before = text[max(0, match.start() - 40) : match.start()]
         if not any(other.search(before) for other in (_NEGATED, *others)):

@@ -1,4 +1,4 @@
-"""The card in somebody's words, and how many of them; what only looks like the name of a card is none."""
+"""The GPU in someone's words, and how many of them; what only looks like a GPU name is not one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CARD = re.compile(
     re.IGNORECASE,
 )
 _SHORT_NAME = 3
-"""A card's name of so few letters is as often something else (a table A10, an L2 loss); words around it must speak of a card."""
+"""A GPU name with this few letters is as often something else (a table A10, an L2 loss); words around it must mention a GPU."""
 _BEFORE_CARD = re.compile(
     r"(?i)(?:\b(?:on|using|with|have|has|got|one|two|four|eight|single"
     r"|gpus?|cards?|colab|kaggle|runs?)\b|[用在张块卡]|\d ?[x×*])[ :：=(（]{0,3}"
@@ -38,7 +38,7 @@ _MEMORY = re.compile(
     r"|(?:显存|显卡|卡|\bvram|\bgpu|\bcard)[ :：是为(（]{0,3}(?:of |with |has )?(\d{1,3}) ?G(?:i?B)?\b"
 )
 _SIZE_BEFORE = re.compile(r"(?<![\w.])(\d{2,3}) ?GB? $", re.IGNORECASE)
-"""The size of a card before its name: `40G A100`."""
+"""The size of a GPU before its name: `40G A100`."""
 _NUMBERS = {
     name: number
     for number, names in enumerate(("", "one single 单 一", "two 双 两", "three 三", "four 四", "", "six", "", "eight 八"))
@@ -58,7 +58,7 @@ _IN_USE = re.compile(r"(?i)\b(?:on|using|uses?|used|with|across|over)\b[^,.;]{0,
 
 
 def told_card(text: str) -> tuple[str | None, Card | None]:
-    """Return the name of the card that a text speaks of, and the card; None for the card where the name means several sizes."""
+    """Return the name of the GPU that a text mentions, and the GPU; None for the GPU if the name means several sizes."""
     named = None
     for number, match in enumerate(_CARD.finditer(text)):
         if number >= _TRIED:
@@ -81,7 +81,7 @@ def told_card(text: str) -> tuple[str | None, Card | None]:
 
 
 def _means_card(match: re.Match[str], text: str) -> bool:
-    """Return whether what has the form of a card's name stands where one is spoken of."""
+    """Return whether what has the form of a GPU name is in a place where one is mentioned."""
     if match["maker"] or match["size"]:
         return True
     before, after = text[max(0, match.start() - 30) : match.start()], text[match.end() : match.end() + 20]
@@ -92,18 +92,18 @@ def _means_card(match: re.Match[str], text: str) -> bool:
 
 
 def told_count(text: str) -> int:
-    """Return how many cards a text speaks of; one where it does not say."""
+    """Return how many GPUs a text mentions; one if it does not say."""
     return said_count(text) or 1
 
 
 def uses_count(text: str) -> bool:
-    """Return whether a run is said to use so many cards, and not only that somebody has them."""
+    """Return whether a run is said to use that many GPUs, rather than someone merely having them."""
     match = _COUNT.search(text)
     return match is not None and (match[0].startswith(("单", "single")) or _IN_USE.search(text[: match.start()]) is not None)
 
 
 def said_count(text: str) -> int | None:
-    """Return how many cards a text speaks of; None where it does not say."""
+    """Return how many GPUs a text mentions; None if it does not say."""
     match = _COUNT.search(text)
     if match is None:
         return None
