@@ -1,1 +1,1 @@
-"""From what a run is to the memory that it takes: arithmetic over frozen data, nothing is read or printed here."""
+"""From the description of a run to the memory it uses: arithmetic over frozen data, nothing is read or printed here."""

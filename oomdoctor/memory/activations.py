@@ -1,7 +1,7 @@
 """What the forward pass keeps for the backward pass, counted tensor by tensor.
 
 The counts were taken from the programs themselves: torch.autograd.graph.saved_tensors_hooks around a Llama, a Qwen3 and a
-GPT-NeoX of two and of four layers (transformers 5.23, peft 0.21, litgpt 0.5.13, torch 2.13), without gradients of frozen
+GPT-NeoX with two and with four layers (transformers 5.23, peft 0.21, litgpt 0.5.13, torch 2.13), without gradients for frozen
 weights and with them, and traces of some thirty families (tests/tracing). They agree with the coefficients measured in
 stas00/ml-engineering, training/performance.
 """
@@ -20,21 +20,21 @@ from oomdoctor.memory.term import term
 _BASIS = "saved tensors of transformers and peft, counted with torch.autograd.graph.saved_tensors_hooks"
 _FP32 = 4
 _WIDENED_GRADIENTS = 12
-"""Bytes of an adapter's input: its gradient behind dropout and before it, both fp32, and those of the matrix and the sum, 16-bit."""
+"""Bytes of an adapter's input: its gradient after dropout and before it, both fp32, and those of the matrix and the sum, 16-bit."""
 _SCORE_GRADIENTS = 8
-"""Bytes of one pair of tokens that the gradients around a softmax take: 5 in traces, 8 in what a T4 took (fixtures/measured)."""
+"""Bytes per pair of tokens for the gradients around a softmax: 5 in traces, 8 as used by a T4 (fixtures/measured)."""
 _SHORTER = 0.5
-"""How long the longest sample is at least, as a share of where samples are cut, where they differ in length: many sets of data have
-none that reaches it."""
+"""Minimum length of the longest sample, as a share of the truncation length, if samples differ in length: many data sets have none that
+reaches it."""
 
 
 def shortest(setup: Setup) -> float:
-    """Return the smallest fraction of the tokens that a batch has in truth."""
+    """Return the smallest fraction of its nominal tokens that a batch actually has."""
     return 1.0 if setup.even_lengths is not False or setup.stack.longest_first else _SHORTER
 
 
 def tokens(setup: Setup) -> float:
-    """Return the tokens that one card holds in one forward pass."""
+    """Return the tokens that one GPU holds in one forward pass."""
     return setup.batch * setup.sequences * setup.length / setup.layout.context
 
 
@@ -62,7 +62,7 @@ def working_set(setup: Setup) -> Term | None:
 
 
 def saved_by_choice(setup: Setup) -> float:
-    """Return the bytes that selective checkpointing keeps of one layer.
+    """Return the bytes that selective checkpointing keeps from one layer.
 
     The products q, v, gate and down of the seven, the output of attention and the input of the layer.
     """
@@ -72,15 +72,15 @@ def saved_by_choice(setup: Setup) -> float:
 
 
 def boundary(setup: Setup) -> float:
-    """Return the bytes of the hidden states between two layers; tensor parallel ranks split them with sequence parallelism only."""
+    """Return the bytes of the hidden states between two layers; tensor parallel ranks split them only with sequence parallelism."""
     return tokens(setup) * (_FP32 if _is_wide(setup) else HALF) * setup.shape.hidden / _between(setup)
 
 
 def gradients_inside(setup: Setup) -> float:
-    """Return the gradients that are alive at once inside a layer (counted in traces).
+    """Return the gradients that are live at once inside a layer (counted in traces).
 
-    Those of two products as wide as the MLP, and of the hidden states; with fp32 adapters behind the MLP those of their widened
-    input; with eager attention those of its softmax.
+    Those of two products as wide as the MLP, and of the hidden states; with fp32 adapters after the MLP, those of their widened
+    input; with eager attention, those of its softmax.
     """
     shape, adapters = setup.shape, setup.adapters
     behind = adapters is not None and "down" in adapters.targets and adapter_width(setup) == _FP32 and setup.stack.adapter_input > HALF
@@ -107,7 +107,7 @@ def layer(setup: Setup) -> float:
 
 
 def _between(setup: Setup) -> int:
-    """Return among how many cards that is divided which lies between the matrices: arXiv 2205.05198, formulas 2 and 4."""
+    """Return the number of GPUs that share what is between the matrices: arXiv 2205.05198, formulas 2 and 4."""
     return setup.layout.tensor if setup.layout.sequence_parallel else 1
 
 
@@ -118,11 +118,11 @@ def width(shape: Shape) -> int:
 
 
 def _norms(setup: Setup, *, frozen: bool) -> int:
-    """Return what the norms of a layer keep, and the inputs of the matrices behind them.
+    """Return what the norms of a layer keep, and the inputs of the matrices after them.
 
-    RMSNorm: the input in fp32 (4), the normalised values for the scale's gradient (2, or 4 where the scale is applied in fp32).
-    LayerNorm: its input, 16-bit, or fp32 under autocast, which has it on the list of what it widens. Behind them each trained
-    matrix keeps its input: all one 16-bit tensor, or a copy of their own each where autocast casts a wide one.
+    RMSNorm: the input in fp32 (4), the normalized values for the scale's gradient (2, or 4 if the scale is applied in fp32).
+    LayerNorm: its input, 16-bit, or fp32 under autocast, which has it on its list of widened operations. After them, each trained
+    matrix keeps its input: all one 16-bit tensor, or a separate copy each if autocast casts a wide one.
     """
     shape, wide = setup.shape, _is_wide(setup)
     readers = _readers(shape)
@@ -132,7 +132,7 @@ def _norms(setup: Setup, *, frozen: bool) -> int:
     each = 4 + scaled if shape.rms else 4 if casts else 2
     inputs = 0 if frozen else HALF * (sum(readers) if casts else len(readers))
     heads = (4 + scaled) * (shape.query + shape.key) if shape.qk_norm else 0
-    # What two norms read is kept once, unless each widens it for itself; so in transformers' classes, litgpt's were not counted.
+    # What two norms read is kept once, unless each widens it for itself; this applies to transformers' classes, litgpt's were not counted.
     same = each if shape.parallel and number > 1 and not shape.rms and casts == wide and not setup.stack.fused_qkv else 0
     return (number * each - same + inputs) * shape.hidden + heads
 
@@ -145,14 +145,14 @@ def _readers(shape: Shape) -> tuple[int, ...]:
 
 
 def _autocasts(setup: Setup) -> bool:
-    """Return whether autocast is at work: accelerate leaves precision to DeepSpeed's engine."""
+    """Return whether autocast is active: accelerate leaves precision to DeepSpeed's engine."""
     return setup.stack.autocast and setup.layout.engine != "deepspeed"
 
 
 def _is_wide(setup: Setup) -> bool:
     """Return whether hidden states are fp32: the embedding's weights are, and nothing but autocast narrows what follows.
 
-    Packed matrices give 16 bit, which the sum with what was there makes fp32 again.
+    Packed matrices output 16 bit, which becomes fp32 again when added to the existing values.
     """
     if is_upcast(setup):
         return True
@@ -169,7 +169,7 @@ def _is_eager(setup: Setup) -> bool:
 def _attention(setup: Setup, *, frozen: bool) -> int:
     """Return queries, keys, values and the output, which is the next matrix's input too.
 
-    Rotated queries and keys are tensors of their own; values are a view, and of a fused matrix's output they keep the whole.
+    Rotated queries and keys are separate tensors; values are a view, and of a fused matrix's output they keep the whole.
     """
     shape = setup.shape
     if shape.latent is not None:
@@ -188,7 +188,7 @@ def _latent_attention(shape: Shape, latent: Latent, *, frozen: bool) -> int:
 
 
 def _mlp(setup: Setup, *, frozen: bool) -> int:
-    """Return what the activation keeps, its output, the other half, and their product where the matrix behind it is trained."""
+    """Return what the activation keeps, its output, the other half, and their product if the next matrix is trained."""
     shape = setup.shape
     # litgpt's own model classes know fused activations only.
     function = activation_function("" if setup.stack.fused_qkv else shape.activation)
@@ -203,7 +203,7 @@ def _mlp(setup: Setup, *, frozen: bool) -> int:
 def _routed(shape: Shape, experts: Experts, *, frozen: bool) -> int:
     """Return what routed experts keep for each token and each expert that it goes through.
 
-    Their output, which the gradient of the routing weights needs, and where they are trained their input. A gated shared expert's
+    Their output, which the gradient of the routing weights needs and, if they are trained, their input. A gated shared expert's
     output is needed too; DeepSeek's trained router keeps its own input.
     """
     beside = experts.shared_gate or (experts.shared > 0 and not frozen)
@@ -213,7 +213,7 @@ def _routed(shape: Shape, experts: Experts, *, frozen: bool) -> int:
 def _adapters(setup: Setup, adapters: Adapters) -> float:
     """Return what adapters keep of their inputs: the 16-bit copy and the dropout mask (with autocast), or an fp32 copy."""
     shape = setup.shape
-    # litgpt's LoRAQKVLinear makes one product for q and v and keeps the padded outputs too: about an input of each.
+    # litgpt's LoRAQKVLinear makes one product for q and v and keeps the padded outputs too: about one input of each.
     names = (adapters.targets if setup.stack.fused_qkv else adapted(shape, adapters)) - {"head"}
     per_layer = sum(into * _times(shape, name, times) for name in names for into, _, times in linears(shape, name))
     scaled = shape.query + shape.key + shape.value + 2 * shape.hidden + (2 if shape.gated else 1) * width(shape)
@@ -237,14 +237,14 @@ def _times(shape: Shape, name: str, times: int) -> float:
 def _interleaved(setup: Setup) -> float:
     """Return how much more an interleaved schedule can hold than 1F1B, as a factor.
 
-    (p - 1) half stages more, with two pieces of the model on a card: 2 x (stages to come) + p + 1 pieces in all (schedules.py of
+    (p - 1) half stages more, with two pieces of the model on a GPU: 2 x (stages to come) + p + 1 pieces in all (schedules.py of
     Megatron-LM, arXiv 2104.04473).
     """
     return 1 + (setup.layout.pipeline - 1) / (2 * card_placement(setup).in_flight)
 
 
 def tower(setup: Setup) -> Term | None:
-    """Return what the vision tower keeps where gradients go through it; it is not checkpointed unless somebody does it."""
+    """Return what the vision tower keeps if gradients go through it; it is not checkpointed by default."""
     vision = setup.shape.vision
     if vision is None or setup.tower_trained is False or not vision.patches or not card_placement(setup).embeds:
         return None

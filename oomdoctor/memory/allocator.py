@@ -1,4 +1,4 @@
-"""From live tensors to what the card shows: torch's caching allocator, the CUDA context, NCCL."""
+"""From live tensors to what the GPU shows: torch's caching allocator, the CUDA context, NCCL."""
 
 from __future__ import annotations
 
@@ -13,27 +13,26 @@ _SMALL, _SMALL_SEGMENT = MIB, 2 * MIB
 _MIDDLE, _MIDDLE_SEGMENT = 10 * MIB, 20 * MIB
 """Requests, and the segments that serve them: kSmallSize, kSmallBuffer, kMinLargeAlloc, kLargeBuffer of c10/cuda/CUDACachingAllocator."""
 _EVEN = (0.0, 0.10, 0.30)
-"""Reserved and unused, as a share of what comes and goes, where every step asks for the same sizes: blocks fit again, and what is
-lost are the ends of segments. At least, expected, at most."""
+"""Reserved and unused, as a share of what comes and goes, if every step requests the same sizes: blocks fit again, and only the ends of
+segments are lost. At least, expected, at most."""
 _UNEVEN = (0.10, 1.50, 2.80)
-"""The same where lengths vary: segments of shorter batches serve no longer one, so about one more typical batch stays reserved
-(the ms-swift benchmark of 2023, docs/accuracy.md). It is less where the longest batch comes early, more where batches grow one
-after another."""
+"""The same if lengths vary: segments of shorter batches cannot serve a longer one, so about one more typical batch stays reserved (the
+ms-swift benchmark of 2023, docs/accuracy.md). It is less if the longest batch comes early, more if batches grow one after another."""
 _EITHER = (0.0, 0.20, 1.60)
-"""The same of what nvidia-smi shows where lengths are not known to be even: what most sources that read it would choose, each left out
-in turn (docs/accuracy.md). It is far below a peak of reserved memory, as the longest batch rarely comes last."""
+"""The same for what nvidia-smi shows if lengths are not known to be even: what most sources that read it would choose, each left out in
+turn (docs/accuracy.md). It is far below a peak of reserved memory, since the longest batch rarely comes last."""
 _UNSAID = (0.0, 0.10, 0.80)
-"""The same where nobody says which counter it is and whether lengths are even."""
+"""The same if it is unknown which counter it is and whether lengths are even."""
 _UNSAID_REST = 0.6
-"""The share of it that is expected where nobody says which counter it is: one of live tensors does not see it."""
+"""The share of it that is expected if it is unknown which counter it is: a counter of live tensors does not include it."""
 _GROWING = (0.0, 1.0, 1.3)
-"""A cache that grows by concatenation leaves the sizes behind that it had: up to as much again (torch.cat in DynamicCache)."""
+"""A cache that grows by concatenation leaves behind the sizes that it had: up to as much again (torch.cat in DynamicCache)."""
 _CONTEXT = 700 * MIB
 """CUDA context: 0.47 to 0.92 GiB on an A100 since torch 1.13 (stas00/ml-engineering, training/performance)."""
 _KERNELS = 600 * MIB
-"""What a run of training kernels loads on top: 0.5 to 0.7 GiB (the same source)."""
+"""Additional memory loaded by a run of training kernels: 0.5 to 0.7 GiB (the same source)."""
 _NCCL = 1000 * MIB
-"""Communicators of two cards and more: 0.73 to 1.45 GiB (the same source)."""
+"""Communicators of two or more GPUs: 0.73 to 1.45 GiB (the same source)."""
 _COMING = (
     "activations",
     "recomputed layer",
@@ -49,7 +48,7 @@ _COMING = (
 )
 """Terms that come and go within a step; the others stay where they are."""
 _TRAFFIC = {"activations", "recomputed layer", "logits", "collected logits", "kv cache"}
-"""The phases that have these are those in which tensors of all sizes come and go."""
+"""In the phases that have these, tensors of all sizes come and go."""
 
 
 def segment(size: int) -> int:
@@ -67,10 +66,10 @@ def is_busy(terms: Sequence[Term]) -> bool:
 
 
 def slack(setup: Setup, terms: Sequence[Term], busy: Sequence[Sequence[Term]]) -> Term | None:
-    """Return what is reserved beyond the live tensors of one phase, for the counters that see it.
+    """Return what is reserved beyond the live tensors of one phase, for the counters that include it.
 
-    Blocks of one phase rarely fit what another one asks for, so what comes and goes in any busy phase stays reserved, beside what
-    stands in the fullest of them; `busy` are the terms of those phases.
+    Blocks of one phase rarely fit what another one requests, so what comes and goes in any busy phase stays reserved, in addition to
+    the persistent terms of the fullest of them; `busy` are the terms of those phases.
     """
     if setup.counter == "max_allocated":
         return None
@@ -92,7 +91,7 @@ def slack(setup: Setup, terms: Sequence[Term], busy: Sequence[Sequence[Term]]) -
 
 
 def around(terms: Sequence[Term]) -> Term | None:
-    """Return what cannot be used around the blocks of one phase, where everything else that is reserved was given back."""
+    """Return what cannot be used around the blocks of one phase after everything else that is reserved was released."""
     coming = _union([terms])
     if not coming:
         return None
@@ -103,7 +102,7 @@ def around(terms: Sequence[Term]) -> Term | None:
 def _waiting(setup: Setup, terms: Sequence[Term]) -> int:
     """Return blocks that ZeRO-3 has freed and cannot use again yet.
 
-    It gathers on a stream of its own and marks the blocks with record_stream: they wait for events of that stream while the next
+    It gathers on its own stream and marks the blocks with record_stream: they wait for events of that stream while the next
     pieces are gathered (deepspeed/runtime/zero/partitioned_param_coordinator.py).
     """
     if setup.layout.engine != "deepspeed":
@@ -136,7 +135,7 @@ def outside(setup: Setup) -> Term | None:
     nccl = _NCCL if setup.layout.cards > 1 and setup.layout.engine != "device_map" else 0
     size = _CONTEXT + (_KERNELS if setup.task == "train" else 0) + (nccl // 2 if unsaid else nccl)
     if unsaid and setup.task != "train":
-        # Figures of inference come from torch's counters as often as from the driver's; those of training are read off nvidia-smi.
+        # Inference figures come from torch's counters as often as from the driver's; training figures are read from nvidia-smi.
         size //= 2
     low, high = (0.0, 1.75) if unsaid else (0.6, 1.6)
     return term("context", size, "CUDA context and NCCL: stas00/ml-engineering, training/performance", low=low, high=high)

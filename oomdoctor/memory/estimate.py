@@ -1,4 +1,4 @@
-"""A run -> what it takes of one card, with the range that the assumptions leave."""
+"""A run -> the memory it uses on one GPU, with the range that the assumptions leave."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from oomdoctor.memory.phases import phases
 from oomdoctor.memory.ranks import ranks
 
 _PINNED = 1.5
-"""Host memory for each byte that is offloaded: `additional_buffer_factor` of deepspeed/runtime/zero for page-locked buffers."""
+"""Host memory per offloaded byte: `additional_buffer_factor` of deepspeed/runtime/zero for page-locked buffers."""
 
 Seen = Literal["torch", "nvidia-smi", "unknown"]
 """Whose figure is predicted."""
@@ -28,27 +28,27 @@ _UNNAMED: Mapping[tuple[bool, Seen], tuple[float, float]] = {
     (False, "nvidia-smi"): (0.05, 0.25),
     (False, "unknown"): (0.10, 0.30),
 }
-"""What no formula here names, as shares of the whole: (training, whose figure) -> (less, more). Kernels' workspaces, eager
-attention, copies in a program's own loop; with an unknown counter also decimal units (7 %). What people read off nvidia-smi is
-rounded, and data rarely reach the length at which they are cut. docs/accuracy.md shows how often it holds."""
+"""What no formula here names, as shares of the whole: (training, whose figure) -> (less, more). Kernels' workspaces, eager attention,
+copies in a program's own loop; with an unknown counter also decimal units (7 %). What people read from nvidia-smi is rounded, and data
+rarely reaches the truncation length. docs/accuracy.md shows how often it holds."""
 _UNNAMED_GGML = (0.05, 0.10)
-"""The same of llama.cpp: every buffer stands from the start; only the pools for what kernels unpack grow (ggml-cuda, ggml_cuda_pool)."""
+"""The same for llama.cpp: every buffer exists from the start; only the pools for unpacked matrices grow (ggml-cuda, ggml_cuda_pool)."""
 _ONCE = frozenset({"load", "save", "merge"})
-"""Phases that do not come with every step."""
+"""Phases that do not occur in every step."""
 _BETWEEN_CARDS = 0.02
-"""The same for what lies between several cards that train: flattened copies, channels of NCCL, prefetched pieces."""
+"""The same for what is between several training GPUs: flattened copies, NCCL channels, prefetched pieces."""
 
 
 def estimate(setup: Setup, assumptions: tuple[Assumption, ...] = ()) -> Estimate:
-    """Estimate the peak of a run on its fullest card."""
+    """Estimate the peak of a run on its fullest GPU."""
     return _fullest(setup, [_of(rank, phases(rank)) for rank in ranks(setup)], assumptions)
 
 
 def needed(setup: Setup, *, outside: bool = True) -> Estimate:
-    """Estimate what a run must find on a card so that no request fails; `outside` counts the CUDA context and NCCL too.
+    """Estimate what must be available on a GPU for no request to fail; `outside` counts the CUDA context and NCCL too.
 
-    That is less than what nvidia-smi shows in the end: before a request fails, torch gives back the blocks that it holds and no
-    tensor uses (release_cached_blocks of c10/cuda/CUDACachingAllocator.cpp). What lies around blocks in use stays.
+    That is less than what nvidia-smi eventually shows: before a request fails, torch releases the blocks that it holds and no
+    tensor uses (release_cached_blocks of c10/cuda/CUDACachingAllocator.cpp). What is around blocks in use stays.
     """
     beside = allocator.outside(replace(setup, counter="nvidia-smi")) if outside else None
     return _fullest(setup, [_needed(rank, beside) for rank in ranks(setup)])
@@ -60,13 +60,13 @@ def _needed(setup: Setup, beside: Term | None) -> Estimate:
     estimate = _of(setup, _live(setup, beside), _UNNAMED[setup.task == "train", "torch"])
     if setup.task == "train" or setup.prompt_logits is not None or setup.pictures is not None:
         return estimate
-    # Programs that make the logits of whole prompts are few, and need so much more that no range for the others reaches them.
+    # Few programs compute the logits of whole prompts, and they need so much more that no range for the others covers them.
     old = _needed(replace(setup, prompt_logits=True), beside)
     return replace(estimate, high=max(estimate.high, old.expected))
 
 
 def _live(setup: Setup, beside: Term | None) -> tuple[Phase, ...]:
-    """Return the phases with what no card can do without: live tensors, what lies around them, and what is outside of torch."""
+    """Return the phases with what no GPU can do without: live tensors, what is around them, and what is outside torch."""
     live = phases(replace(setup, counter="max_allocated"))
     return tuple(_with(phase, allocator.around(phase.terms), beside) for phase in live)
 
@@ -76,7 +76,7 @@ def _with(phase: Phase, *terms: Term | None) -> Phase:
 
 
 def _fullest(setup: Setup, estimates: Sequence[Estimate], assumptions: tuple[Assumption, ...] = ()) -> Estimate:
-    """Return the card that is expected to be the fullest, with the range of whichever card is: any one of them can stop the run."""
+    """Return the GPU that is expected to be the fullest, with the range of whichever one is: any one of them can stop the run."""
     if len(estimates) == 1:
         return replace(estimates[0], assumptions=assumptions) if assumptions else estimates[0]
     fullest = max(estimates, key=lambda estimate: estimate.expected)
@@ -93,9 +93,9 @@ def _of(setup: Setup, every: tuple[Phase, ...], unnamed: tuple[float, float] | N
         setup=setup,
         phases=every,
         expected=peak.bytes,
-        # No peak is below any phase, the least of each included.
+        # No peak is below any phase, including the minimum of each.
         low=max(low for low, _ in ranges.values()),
-        # What is unknown of one phase can make it the peak; of what comes once, programs that do the worst are few.
+        # The uncertainty of a phase can make it the peak; for phases that occur once, programs that do the worst are few.
         high=max(high if phase is peak or phase.name not in _ONCE else phase.bytes for phase in every for high in ranges[phase.name][1:]),
         host=host(setup),
         host_loading=loading.host(setup) if setup.pictures is None else 0,
@@ -104,7 +104,7 @@ def _of(setup: Setup, every: tuple[Phase, ...], unnamed: tuple[float, float] | N
 
 
 def at_phases(setup: Setup, names: Container[str]) -> tuple[int, int, int] | None:
-    """Return the expected, least and most bytes of the largest of these phases; None where the run has none of them."""
+    """Return the expected, minimum and maximum bytes of the largest of these phases; None if the run has none of them."""
     every = (phase for rank in ranks(setup) for phase in phases(rank))
     phase = max((phase for phase in every if phase.name in names), key=lambda phase: phase.bytes, default=None)
     if phase is None:
@@ -125,7 +125,7 @@ def bounds(phase: Phase, below: float, above: float) -> tuple[int, int]:
 
 
 def host(setup: Setup) -> int:
-    """Return the bytes of host memory for what is offloaded, of all cards together; 0 where nothing is."""
+    """Return the bytes of host memory for what is offloaded, for all GPUs together; 0 if nothing is."""
     if setup.ggml is not None:
         return round(ggml.on_host(setup, setup.ggml))
     if setup.pictures is not None:
@@ -141,7 +141,7 @@ def host(setup: Setup) -> int:
 
 
 def _paged(setup: Setup) -> float:
-    """Return the bytes of optimizer states that the driver can move to the host, of all cards: managed memory, which is not pinned."""
+    """Return the bytes of optimizer states that the driver can move to the host, for all GPUs: managed memory, which is not pinned."""
     if setup.task != "train" or setup.offload_optimizer or not setup.optimizer.paged:
         return 0.0
     layout = setup.layout

@@ -1,7 +1,7 @@
-"""llama.cpp and what is built on it: every buffer is allocated at the start, and layers that find no place stay in the host.
+"""llama.cpp and programs built on it: every buffer is allocated at the start, and layers that do not fit stay on the host.
 
-Sources: llama.cpp src/llama-model.cpp (load_tensors: the embedding of the input stays in the host, and the last of the layers that
-`-ngl` counts is the output projection), src/llama-kv-cache.cpp and src/llama-context.cpp (the buffer of the graph).
+Sources: llama.cpp src/llama-model.cpp (load_tensors: the input embedding stays on the host, and the last of the layers that
+`-ngl` counts is the output projection), src/llama-kv-cache.cpp and src/llama-context.cpp (the graph buffer).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from oomdoctor.units import GIB
 
 _FP32 = 4
 _CONTEXT = 0.4 * GIB
-"""CUDA context with cuBLAS, which no log of llama.cpp names: the driver's figure less its buffers."""
+"""CUDA context with cuBLAS, which no llama.cpp log names: the driver's figure minus its buffers."""
 _WIDE, _STATES = 3, 2
-"""Gate, up and their product, and two hidden states, fp32 all of them."""
+"""Gate, up and their product, and two hidden states, all in fp32."""
 
 
 def phases(setup: Setup, run: GgmlRun) -> tuple[Phase, ...]:
-    """Return the moments of a run: weights alone, and everything that stands until it ends."""
+    """Return the moments of a run: weights alone, and everything that exists until it ends."""
     context = term("context", _CONTEXT, "CUDA context and cuBLAS", low=0.5, high=1.6)
     loaded = _weights(setup, run)
     return (
@@ -36,7 +36,7 @@ def phases(setup: Setup, run: GgmlRun) -> tuple[Phase, ...]:
 
 
 def on_host(setup: Setup, run: GgmlRun) -> float:
-    """Return the bytes of weights and cache that stay in host memory, of all cards together."""
+    """Return the bytes of weights and cache that stay in host memory, for all GPUs together."""
     share, whole = 1 - _share(setup, run), replace(setup, placement=None)
     first, last = weights.embedding(whole), weights.head(whole)
     layers = share * (weights.stored(whole) - first - last + _sequence(whole, run))
@@ -44,7 +44,7 @@ def on_host(setup: Setup, run: GgmlRun) -> float:
 
 
 def _experts_on_host(setup: Setup, run: GgmlRun) -> float:
-    """Return the bytes of experts that stay on the host, of layers that are on the card otherwise; the first layers keep theirs there."""
+    """Return the bytes of experts that stay on the host, from layers otherwise on the GPU; the first layers keep theirs there."""
     if not run.host_experts:
         return 0.0
     sizes = expert_bytes(setup.shape, setup.weights)
@@ -63,13 +63,13 @@ def _scores(setup: Setup, run: GgmlRun) -> bool:
 def _weights(setup: Setup, run: GgmlRun) -> Term:
     first, last = weights.embedding(setup), weights.head(setup)
     layers = (weights.stored(setup) - first - last - _experts_on_host(setup, run)) * _share(setup, run)
-    # A tied output projection is a copy of the embedding, which stays in the host.
+    # A tied output projection is a copy of the embedding, which stays on the host.
     size = held(setup, layers, 0, (last or first) if _scores(setup, run) else 0)
     return term("weights", size, "layers of -ngl and the output projection: llama.cpp src/llama-model.cpp", low=0.97, high=1.03)
 
 
 def _cache(setup: Setup, run: GgmlRun) -> Term:
-    """Return the cache of the whole context, which all requests share; windows keep what one chunk adds to them as well."""
+    """Return the cache of the whole context, which all requests share; windows also keep what one chunk adds to them."""
     size = held(setup, _sequence(setup, run)) * _share(setup, run) * setup.batch
     return term("kv cache", size, "cells x layers x bytes of the types: llama.cpp src/llama-kv-cache.cpp", low=0.98, high=1.03)
 
@@ -80,9 +80,9 @@ def _sequence(setup: Setup, run: GgmlRun) -> float:
 
 
 def _graph(setup: Setup, run: GgmlRun) -> Term:
-    """Return the buffer of the graph: the scores of words, or the middle of a layer where the output is computed elsewhere.
+    """Return the graph buffer: the logits, or the middle of a layer if the output is computed elsewhere.
 
-    Without flash attention it is at least the attention of a chunk to the whole context, by every head (src/llama-graph.cpp).
+    Without flash attention it is at least the attention of a chunk to the whole context, for every head (src/llama-graph.cpp).
     """
     shape, scores = setup.shape, card_placement(setup).scores and _scores(setup, run)
     attended = shape.heads * setup.length if setup.eager_attention else 0

@@ -1,4 +1,4 @@
-"""While a model is loaded: what a card takes beside its weights, and what the host takes."""
+"""While a model is loaded: what a GPU uses in addition to its weights, and what the host uses."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from oomdoctor.memory.model import weights
 from oomdoctor.memory.term import term
 
 _FILE = 5_000_000_000
-"""Bytes of one file of a checkpoint: `max_shard_size` of transformers/modeling_utils.py before version 5."""
+"""Bytes of one checkpoint file: `max_shard_size` of transformers/modeling_utils.py before version 5."""
 _CARDS_OF_A_MACHINE = 8
 
 
 def loading(setup: Setup) -> Term | None:
-    """Return what is on the card for a moment: a matrix before it is packed, or a unit before it is sharded."""
+    """Return what is temporarily on the GPU: a matrix before it is packed, or a unit before it is sharded."""
     shape, layout = setup.shape, setup.layout
     if setup.weights.unpacks:
         packed = weights.HALF * count.largest_linear(shape)
@@ -30,14 +30,14 @@ def loading(setup: Setup) -> Term | None:
         return term("loading", module, "a module gathered to be filled: transformers/integrations/deepspeed.py", low=0.5, high=2.0)
     size = unit * setup.weights.bytes_per_param
     whole = weights.stored(setup) * (1 - 1 / layout.data)
-    # Without meta tensors the model can be on the card as a whole before the first unit is cut.
+    # Without meta tensors the whole model may be on the GPU before the first unit is sharded.
     most = 1.2 if layout.meta_init else max(1.2, whole / size)
     basis = "the largest unit before it is cut into shards: torch/distributed/fsdp/_init_utils.py"
     return term("loading", size, basis, low=0.5, high=most)
 
 
 def host(setup: Setup) -> int:
-    """Return the bytes of host memory that the processes of one machine take while they load."""
+    """Return the bytes of host memory that the processes of one machine use during loading."""
     layout = setup.layout
     processes = 1 if layout.engine == "device_map" else min(layout.cards, _CARDS_OF_A_MACHINE)
     whole = weights.stored(setup)

@@ -1,4 +1,4 @@
-"""Gradients, optimizer states, and what one step needs for a moment."""
+"""Gradients, optimizer states, and the temporary memory of a step."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from oomdoctor.memory.term import term
 
 _FP32 = 4
 _SUB_GROUP = 1_000_000_000
-"""ZeRO-3 steps so many parameters at a time: `sub_group_size` of deepspeed/runtime/zero/config.py."""
+"""The number of parameters that ZeRO-3 steps at a time: `sub_group_size` of deepspeed/runtime/zero/config.py."""
 ZERO_BUCKET = 500_000_000
-"""Elements of a bucket where the config has none: `reduce_bucket_size` of the same file, DeepSpeed 0.14.0:105 and 0.19.8:113."""
+"""Default elements of a bucket: `reduce_bucket_size` of the same file, DeepSpeed 0.14.0:105 and 0.19.8:113."""
 _COPIED_BUCKET = 200_000_000
 
 
@@ -27,19 +27,19 @@ def gradients(setup: Setup) -> Term:
     size = sum(group.params * _gradient_width(setup, group) for group in held_groups(setup)) * _experts(setup, 2)
     if setup.adapters is not None and setup.layout.engine == "fsdp1" and setup.stack.flat_gradients:
         size += weights.stored(setup)
-    size /= _split(setup, 2) if not _unsynchronised(setup) else setup.layout.tensor
+    size /= _split(setup, 2) if not _keeps_whole_gradients(setup) else setup.layout.tensor
     if setup.offload_optimizer and setup.layout.engine == "deepspeed":
         # ZeRO-Offload moves gradients to the host bucket by bucket (arXiv 2101.06840).
         size = min(size, bucket(setup))
     return term("gradients", size, "trained parameters x bytes of their type, / ZeRO-2 ranks: arXiv 1910.02054", low=0.9, high=1.1)
 
 
-def _unsynchronised(setup: Setup) -> bool:
-    """Return whether FSDP keeps whole gradients between the micro batches of a step.
+def _keeps_whole_gradients(setup: Setup) -> bool:
+    """Return whether FSDP keeps whole gradients between the micro-batches of a step.
 
-    With no_sync, which accelerate and fabric use by default (GradientAccumulationPlugin.sync_each_batch of
-    accelerate/utils/dataclasses.py), and pipelines of torch as well (backward_maybe_with_nosync of
-    torch/distributed/pipelining/stage.py). Modules of FSDP2 have no such method, so that Accelerator.no_sync does nothing there.
+    It does with no_sync, which accelerate and fabric use by default (GradientAccumulationPlugin.sync_each_batch of
+    accelerate/utils/dataclasses.py), and torch pipelines as well (backward_maybe_with_nosync of
+    torch/distributed/pipelining/stage.py). FSDP2 modules have no such method, so Accelerator.no_sync does nothing there.
     """
     layout = setup.layout
     leaves_out = layout.engine == "fsdp1" or (layout.engine == "fsdp2" and layout.pipeline > 1)
@@ -55,7 +55,7 @@ def states(setup: Setup) -> Term:
 
 
 def state_width(setup: Setup, group: TrainedGroup) -> float:
-    """Return the bytes of state for one trained parameter."""
+    """Return the bytes of state per trained parameter."""
     optimizer = setup.optimizer
     if setup.layout.engine == "deepspeed" or setup.layout.wide_gradients:
         return optimizer.copy_bytes + (optimizer.states * 4 if optimizer.bytes_per_param is None else optimizer.bytes_per_param)
@@ -63,7 +63,7 @@ def state_width(setup: Setup, group: TrainedGroup) -> float:
 
 
 def step_temporary(setup: Setup) -> Term | None:
-    """Return what a step takes for a moment: copies of foreach kernels, fp32 gradients of DeepSpeed's partition."""
+    """Return the temporary memory of a step: copies of foreach kernels, fp32 gradients of DeepSpeed's partition."""
     if setup.optimizer.in_backward or setup.offload_optimizer or not card_placement(setup).steps:
         return None
     trained = sum(group.params for group in held_groups(setup))
@@ -72,11 +72,11 @@ def step_temporary(setup: Setup) -> Term | None:
         if setup.layout.stage < 3:
             basis = "fp32 gradients of the own partition: deepspeed/runtime/zero/stage_1_and_2.py, step"
             return term("step", partition * 4, basis, low=0.5, high=1.5)
-        # There they take the place of the 16-bit ones: 18 bytes in all in estimate_zero3_model_states_mem_needs.
+        # There they replace the 16-bit ones: 18 bytes in all in estimate_zero3_model_states_mem_needs.
         basis = "fp32 for 16-bit gradients of one group of parameters: deepspeed/runtime/zero/stage3.py, step"
         return term("step", min(partition, _SUB_GROUP) * (4 - HALF), basis, low=0.5, high=2.0)
     if setup.layout.wide_gradients and setup.layout.gradient_bytes < _FP32 <= setup.optimizer.copy_bytes:
-        # What takes lower types for its copy takes the gradients as they are (use_decoupled_grad).
+        # An optimizer with lower-precision copies uses the gradients as they are (use_decoupled_grad).
         basis = "fp32 gradients of the own partition: megatron/core/optimizer/distrib_optimizer.py, copy_group_grads"
         return term("step", trained / _split(setup, 1) * _FP32, basis, low=0.5, high=1.1)
     if not setup.optimizer.foreach_temporary:
@@ -86,7 +86,7 @@ def step_temporary(setup: Setup) -> Term | None:
 
 
 def buckets(setup: Setup) -> Term | None:
-    """Return copies of gradients on their way to other cards."""
+    """Return copies of gradients on their way to other GPUs."""
     trained = sum(group.params * _gradient_width(setup, group) for group in held_groups(setup))
     layout = setup.layout
     if layout.engine == "ddp" and layout.data > 1 and not layout.wide_gradients:
@@ -106,7 +106,7 @@ def keeps_buckets(setup: Setup) -> bool:
 
 
 def _deepspeed_buckets(setup: Setup) -> Term:
-    """Return one buffer of `reduce_bucket_size` elements, whatever is trained; below stage 3 a second one where communication overlaps."""
+    """Return one buffer of `reduce_bucket_size` elements, whatever is trained; below stage 3 a second one if communication overlaps."""
     basis = "reduce_bucket_size x 2 bytes, twice with overlap_comm below stage 3: deepspeed/runtime/zero/stage_1_and_2.py, stage3.py"
     layout, size = setup.layout, bucket(setup)
     known, doubles = layout.bucket is not None, layout.overlaps if layout.stage < SHARDS_ALL else False
@@ -118,7 +118,7 @@ def _deepspeed_buckets(setup: Setup) -> Term:
 def bucket(setup: Setup) -> float:
     """Return the bytes of one bucket of DeepSpeed.
 
-    As its config says, else `auto` with ZeRO-3, and 2e8 elements below it, between what configs for ZeRO-2 that people copy have
+    From its config, or otherwise `auto` with ZeRO-3, and 2e8 elements below it, between the values in ZeRO-2 configs that people copy
     (`auto`, 2e8, 5e8).
     """
     elements = setup.layout.bucket
@@ -128,12 +128,12 @@ def bucket(setup: Setup) -> float:
 
 
 def _auto_bucket(setup: Setup) -> int:
-    """Return elements: transformers/integrations/deepspeed.py puts hidden x hidden for `auto`."""
+    """Return elements: transformers/integrations/deepspeed.py sets hidden x hidden for `auto`."""
     return setup.shape.hidden**2
 
 
 def _experts(setup: Setup, stage: int) -> float:
-    """Return the fraction of what is trained that is on this card, where experts are divided and no ZeRO stage shards it anyway."""
+    """Return the fraction of trained parameters on this GPU, if experts are divided and no ZeRO stage shards them anyway."""
     return 1.0 if setup.adapters is not None or setup.layout.sharded(stage) > 1 else experts_held(setup)
 
 

@@ -1,4 +1,4 @@
-"""The moments of a run and what is there in each: a peak is the largest of them, never a sum of the largest parts."""
+"""The moments of a run and what exists in each: a peak is the largest of them, never a sum of the largest parts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def phases(setup: Setup) -> tuple[Phase, ...]:
 
 
 def _training(setup: Setup) -> Iterator[Phase]:
-    """Return the phases of the second step: the states of the optimizer exist from then on."""
+    """Return the phases of the second step: the optimizer states exist from then on."""
     models = (weights.weights(setup), weights.reference(setup), scoring.reward(setup))
     lasts = (*models, scoring.lasting(setup), trained.adapters(setup), optimizer.states(setup))
     standing = (*lasts, rollout.beside_training(setup))
@@ -57,7 +57,7 @@ def _training(setup: Setup) -> Iterator[Phase]:
 def _counted(setup: Setup) -> tuple[Sequence[Term | None], Sequence[Term | None]]:
     """Return what the formulas count at the end of the forward pass and in the backward pass.
 
-    While the first layers of a checkpointed model are computed again, half of the gradients exist on average.
+    While the first layers of a checkpointed model are recomputed, half of the gradients exist on average.
     """
     kept = activations.kept(setup)
     still = kept if setup.checkpointing == "full" else None
@@ -65,7 +65,7 @@ def _counted(setup: Setup) -> tuple[Sequence[Term | None], Sequence[Term | None]
 
 
 def _evaluation(setup: Setup, standing: tuple[Term | None, ...]) -> Phase:
-    """Return one batch without gradients, beside everything that training keeps."""
+    """Return one batch without gradients, in addition to everything that training keeps."""
     batch = replace(setup, batch=setup.eval_batch or 1)
     return _phase(
         "evaluation",
@@ -90,6 +90,6 @@ def _phase(name: str, *terms: Term | None) -> Phase:
 
 
 def _seen(setup: Setup, phase: Phase, busy: Sequence[Sequence[Term]]) -> Phase:
-    """Return the phase with what the driver counts, and the busiest one with what the allocator keeps of all of them."""
+    """Return the phase with what the driver counts, and the busiest one with what the allocator keeps from all of them."""
     more = (allocator.slack(setup, phase.terms, busy) if busy else None, allocator.outside(setup))
     return replace(phase, terms=phase.terms + tuple(term for term in more if term is not None))

@@ -1,8 +1,8 @@
-"""What makes pictures: reading the text, taking noise away, making pixels; and training what takes the noise away.
+"""Image generators: encoding the text, denoising, decoding to pixels; and training the denoiser.
 
 Blocks are those of diffusers 0.35 (transformer_flux.py, transformer_sd3.py, transformer_qwenimage.py, transformer_wan.py,
-unet_2d_condition.py, autoencoder_kl.py). The factors were chosen on figures of diffusers/benchmarks and of
-derekl35/diffusers-quantization-benchmarks; tests/setups/test_pictures.py holds them against these and musubi-tuner's.
+unet_2d_condition.py, autoencoder_kl.py). The factors were fitted to figures of diffusers/benchmarks and of
+derekl35/diffusers-quantization-benchmarks; tests/setups/test_pictures.py checks them against these and musubi-tuner's.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from oomdoctor.memory.term import term
 
 _HALF = 2
 _FIXED = 10
-"""Values for each element of a hidden state at the peak of a block without gradients, beside both sides of its MLP."""
+"""Values per element of a hidden state at the peak of a block without gradients, in addition to both sides of its MLP."""
 _KEPT = 17
-"""The same that a block keeps for its backward pass: inputs of norms, matrices, rotation, attention and gates."""
+"""The same for what a block keeps for its backward pass: inputs of norms, matrices, rotation, attention and gates."""
 _RESNET, _TRANSFORMER = 12, 24
-"""Values for each channel and position that a block of a UNet keeps."""
+"""Values per channel and position that a block of a UNet keeps."""
 _DECODED = 9
-"""Tensors of the widest size at the peak of the VAE: the activation, its fp32 copy while it is scaled up, convolution workspaces."""
+"""Tensors of the widest size at the peak of the VAE: the activation, its fp32 copy during upscaling, convolution workspaces."""
 _ENCODED = 0.6
 _TEXT = 0.3
-"""Of a text encoder's weights: what reading one text takes beside them, at most."""
+"""The maximum for encoding one text in addition to the weights, as a share of a text encoder's weights."""
 _WIDE_FP8 = 0.04
 """Share of the parameters that fp8 leaves in 16 bit: norms, modulation, the first and last matrices."""
 
@@ -60,7 +60,7 @@ _COMING = ("activations", "recomputed layer", "denoiser", "vae pass")
 
 
 def _making(setup: Setup, run: PictureRun) -> Iterator[tuple[str, tuple[Term | None, ...]]]:
-    """Yield the three moments of an inference; each part leaves the card afterwards where parts take turns."""
+    """Yield the three moments of an inference; each part leaves the GPU afterwards if parts take turns."""
     model = run.model
     share = run.resident
     readers, vae = _part("text encoders", share * sum(model.readers)), _part("vae", share * model.vae)
@@ -121,7 +121,7 @@ def _stored(setup: Setup, params: float) -> float:
 
 
 def _weights(setup: Setup, run: PictureRun, params: float) -> Term:
-    """Return the denoiser, without the blocks that wait on the host; two of these are on their way at any moment."""
+    """Return the denoiser, without the blocks that wait on the host; two of these are in transit at any moment."""
     units = run.model.swapped_units
     share = 1.0 if not run.swapped else min(1.0, max(0, units - run.swapped + 2) / units)
     size = _stored(setup, params) * share / setup.layout.sharded(3)
@@ -154,7 +154,7 @@ def _positions(run: PictureRun, scale: int) -> int:
 
 
 def _kept(setup: Setup, run: PictureRun) -> Term:
-    """Return what the forward pass keeps: the input of each block, or all that its backward pass asks for."""
+    """Return what the forward pass keeps: the input of each block, or everything its backward pass needs."""
     model, through = run.model, setup.checkpointing == "full"
     if model.levels:
         size = setup.batch * sum(
@@ -169,7 +169,7 @@ def _kept(setup: Setup, run: PictureRun) -> Term:
 
 
 def _recomputed(setup: Setup, run: PictureRun) -> Term | None:
-    """Return one block that is computed again, with its gradients; None where nothing is."""
+    """Return one recomputed block, with its gradients; None if nothing is recomputed."""
     if setup.checkpointing != "full":
         return None
     model = run.model
@@ -183,7 +183,7 @@ def _recomputed(setup: Setup, run: PictureRun) -> Term | None:
 
 
 def _decoded(setup: Setup, run: PictureRun, share: float = 1.0) -> Term:
-    """Return what the VAE takes beside its weights; film is decoded some frames at a time."""
+    """Return what the VAE uses in addition to its weights; video is decoded a few frames at a time."""
     model = run.model
     pixels = run.width * run.height if run.tile is None else min(run.width * run.height, run.tile**2)
     tensor = model.vae_channels * pixels * model.vae_bytes * min(run.frames, model.vae_frames)

@@ -1,6 +1,6 @@
-"""What the cards of a run have, where not all cards are alike: pipelines, `device_map="auto"`, DataParallel.
+"""What the GPUs of a run have, if not all GPUs are alike: pipelines, `device_map="auto"`, DataParallel.
 
-Ranks of distributed data, tensor and context parallelism are alike. So are the cards that write a whole checkpoint with ZeRO-3 or
+Ranks of distributed data, tensor and context parallelism are alike. So are the GPUs that write a full checkpoint with ZeRO-3 or
 FSDP: all of them gather each module, and only the first process copies it to the host (`host_saving`).
 """
 
@@ -16,11 +16,11 @@ from oomdoctor.memory.model import weights
 from oomdoctor.memory.model.placement import in_flight
 
 _BUFFER = 1.25
-"""Layers that a card may have beyond an even share: get_balanced_memory of accelerate/utils/modeling.py (1.15)."""
+"""Layers that a GPU may have beyond an even share: get_balanced_memory of accelerate/utils/modeling.py (1.15)."""
 
 
 def ranks(setup: Setup) -> tuple[Setup, ...]:
-    """Return the setup of each card that differs from the others, in the order of the layers; of a pipeline's middle only the fullest."""
+    """Return the setup of each GPU that differs from the others, in layer order; in the middle of a pipeline, only the fullest."""
     layout = setup.layout
     copies = layout.engine == "dp" and layout.cards > 1
     if (layout.stages == 1 and not copies) or setup.placement is not None:
@@ -30,10 +30,10 @@ def ranks(setup: Setup) -> tuple[Setup, ...]:
 
 
 def _replicas(setup: Setup) -> Iterator[Placement]:
-    """Return the cards of DataParallel.
+    """Yield the GPUs of DataParallel.
 
-    The first card has the model, gathers all outputs and gets all gradients (torch/nn/parallel/data_parallel.py); the others have a
-    copy of the weights, and its gradients until the last one of them is there (Broadcast of torch/nn/parallel/_functions.py).
+    The first GPU has the model, gathers all outputs and gets all gradients (torch/nn/parallel/data_parallel.py); the others have a
+    copy of the weights, and its gradients until the last one of them has arrived (Broadcast of torch/nn/parallel/_functions.py).
     """
     layers, end = setup.shape.layers, setup.layout.cards - 1
     yield Placement(layers=layers, outputs=setup.layout.cards)
@@ -41,7 +41,7 @@ def _replicas(setup: Setup) -> Iterator[Placement]:
 
 
 def _stages(setup: Setup) -> Iterator[Placement]:
-    """Return the first stage, the second for all in the middle, as it holds the most micro batches of them, and the last."""
+    """Yield the first stage, the second for all in the middle, since it holds the most micro-batches of them, and the last."""
     end = setup.layout.pipeline - 1
     layers = setup.shape.layers / setup.layout.pipeline
     yield Placement(layers=layers, scores=False, in_flight=in_flight(setup, 0))
@@ -51,10 +51,10 @@ def _stages(setup: Setup) -> Iterator[Placement]:
 
 
 def _balanced(setup: Setup) -> Iterator[Placement]:
-    """Return what infer_auto_device_map of accelerate/utils/modeling.py makes of the memory that get_balanced_memory gives (1.15).
+    """Yield the result of infer_auto_device_map of accelerate/utils/modeling.py for the memory given by get_balanced_memory (1.15).
 
-    Cards are filled one after another. Each but the last has room for an even share of the bytes and 1.25 layers; the first keeps
-    as much of it free as the largest of the pieces takes that are still to be placed. A tied output projection goes where the embedding is.
+    GPUs are filled one after another. Each except the last has room for an even share of the bytes and 1.25 layers; the first keeps
+    as much of it free as needed by the largest piece still to be placed. A tied output projection goes where the embedding is.
     """
     end, layers = setup.layout.cards - 1, setup.shape.layers
     embedding, head = weights.embedding(setup), weights.head(setup)

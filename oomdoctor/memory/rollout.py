@@ -1,4 +1,4 @@
-"""The engine that answers prompts on the cards that train: vLLM or SGLang beside the trainer, awake or asleep."""
+"""The generation engine on the training GPUs: vLLM or SGLang next to the trainer, awake or asleep."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from oomdoctor.memory.model.weights import HALF
 from oomdoctor.memory.term import term
 
 _LOW, _HIGH = 0.9, 1.05
-"""An engine fills its share with the cache: vllm/v1/worker/gpu_worker.py, determine_available_memory; limits of its cache make it less,
-CUDA graphs come on top."""
+"""An engine fills its share with the cache: vllm/v1/worker/gpu_worker.py, determine_available_memory; limits on its cache reduce it, CUDA
+graphs come on top."""
 
 
 def on_card(setup: Setup, total: int) -> Setup:
-    """Return the setup with what the engine takes of a card of so many bytes; the same setup where there is no engine.
+    """Return the setup with what the engine uses on a GPU of this many bytes; the same setup if there is no engine.
 
-    Whatever its share is, it must hold weights of its own in 16 bit: with less it does not start.
+    Whatever its share is, it must hold its own weights in 16 bit: with less it does not start.
     """
     engine = setup.rollout
     if engine is None:
@@ -28,12 +28,12 @@ def on_card(setup: Setup, total: int) -> Setup:
 
 
 def engine(setup: Setup) -> Term | None:
-    """Return what the engine takes while it answers; None where there is none, or no card is named."""
+    """Return what the engine uses while it generates; None if there is none, or no GPU is named."""
     if setup.rollout is None or not setup.rollout.bytes:
         return None
     return term("rollout engine", setup.rollout.bytes, "its share of the card: rules/tables/rollout_engines.csv", low=_LOW, high=_HIGH)
 
 
 def beside_training(setup: Setup) -> Term | None:
-    """Return what of it is there while the trainer works; an engine that sleeps gives its weights and its cache back."""
+    """Return the part of it that remains while the trainer works; a sleeping engine releases its weights and its cache."""
     return None if setup.rollout is None or setup.rollout.sleeps else engine(setup)

@@ -1,4 +1,4 @@
-"""While a checkpoint is written: what is gathered on the card, and what the host takes."""
+"""While a checkpoint is written: what is gathered on the GPU, and what the host uses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from oomdoctor.memory.term import term
 
 
 def saving(setup: Setup) -> Term | None:
-    """Return what a card gathers for a whole checkpoint; None where every card writes its own piece, or has everything already."""
+    """Return what a GPU gathers for a full checkpoint; None if every GPU writes its own piece, or has everything already."""
     shape, layout = setup.shape, setup.layout
     if layout.sharded(weights.SHARDS_ALL) == 1 or setup.saves_whole is False:
         return None
@@ -21,13 +21,13 @@ def saving(setup: Setup) -> Term | None:
         basis = "one module gathered and copied to the host: deepspeed/runtime/engine.py, _zero3_consolidated_16bit_state_dict"
         return term("saving", size, basis, low=0.5, high=2.0)
     unit = max(count.largest_layer(shape), count.embedding(shape) + count.output(shape)) * setup.weights.bytes_per_param
-    # accelerate moves each unit to the host (offload_to_cpu); a program of one's own that does not has the whole model on the card.
+    # accelerate moves each unit to the host (offload_to_cpu); a custom program that does not has the whole model on the GPU.
     most = max(1.2, weights.stored(setup) / unit)
     return term("saving", unit, "one unit gathered: FULL_STATE_DICT of torch/distributed/fsdp/_state_dict_utils.py", low=0.5, high=most)
 
 
 def merging(setup: Setup) -> Term | None:
-    """Return what merging adapters into their base takes: the product of one pair, as large as its matrix, and the matrix unpacked."""
+    """Return what merging adapters into their base uses: the product of one pair, as large as its matrix, and the matrix unpacked."""
     adapters = setup.adapters
     if not setup.merges or adapters is None or not adapters.targets:
         return None
@@ -37,7 +37,7 @@ def merging(setup: Setup) -> Term | None:
 
 
 def host(setup: Setup) -> int:
-    """Return the host memory of the process that writes a whole checkpoint: the weights, and with FSDP the optimizer's states."""
+    """Return the host memory of the process that writes a full checkpoint: the weights, and with FSDP the optimizer states."""
     if saving(setup) is None:
         return 0
     if setup.layout.engine == "deepspeed":

@@ -1,4 +1,4 @@
-"""The models beside the trained one in PPO: a critic, which is trained too, and a reward model, which is not."""
+"""The models alongside the trained one in PPO: a critic, which is trained too, and a reward model, which is not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BASIS = "a model with one figure for each token in place of words: trl/experime
 
 
 def as_run(setup: Setup, model: ScoringModel) -> Setup:
-    """Return such a model as a run of its own: one figure for each token takes the place of the output projection."""
+    """Return such a model as a separate run: one figure per token replaces the output projection."""
     shape = replace(model.shape, tied=True)
     return replace(
         setup, shape=shape, weights=model.weights, adapters=None, reference=False, rollout=None, critic=None, reward=None, eval_batch=None
@@ -24,12 +24,12 @@ def as_run(setup: Setup, model: ScoringModel) -> Setup:
 
 
 def reward(setup: Setup) -> Term | None:
-    """Return the weights of the reward model; None where there is none."""
+    """Return the weights of the reward model; None if there is none."""
     return None if setup.reward is None else _together("reward model", [weights.weights(as_run(setup, setup.reward))])
 
 
 def lasting(setup: Setup) -> Term | None:
-    """Return what stays of the critic while the trained model works; None where it is on the host meanwhile, or there is none."""
+    """Return the part of the critic that remains while the trained model works; None if it is then on the host, or there is none."""
     return None if setup.critic is None or setup.critic.takes_turns else _states(setup, setup.critic)
 
 
@@ -48,7 +48,7 @@ def kept(setup: Setup) -> Term | None:
 
 
 def own_pass(setup: Setup, critic: ScoringModel) -> Iterator[Term]:
-    """Yield what a critic takes while it is trained after or before the model."""
+    """Yield what a critic uses while it is trained before or after the model."""
     run = as_run(setup, critic)
     yield _states(setup, critic)
     yield _together("critic gradients", [optimizer.gradients(run)])

@@ -1,4 +1,4 @@
-"""Activations and logits where the model's own code was traced: one figure of each pass in the place of the formulas' terms."""
+"""Activations and logits if the model's own code was traced: one figure per pass replaces the formulas' terms."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from oomdoctor.memory.term import term
 
 
 def passes(setup: Setup, traced: TracedMemory) -> tuple[tuple[Term], tuple[Term]]:
-    """Return what lives beside weights, optimizer states and gradients: at the high-water mark, and when all gradients exist."""
+    """Return what is live besides weights, optimizer states and gradients: at the high-water mark, and when all gradients exist."""
     return (_term(setup, traced, "activations", traced.forward),), (_term(setup, traced, "activations", traced.backward),)
 
 
 def prompt(setup: Setup, traced: TracedMemory) -> tuple[Term]:
-    """Return what lives beside the weights while a prompt is read, its cache included."""
+    """Return what is live besides the weights while a prompt is read, including its cache."""
     return (_term(setup, traced, "prompt", traced.forward),)
 
 
@@ -23,5 +23,5 @@ def _term(setup: Setup, traced: TracedMemory, name: str, size: int) -> Term:
     if traced.layers is not None:
         few, more = traced.layers
         basis = f"both passes of {few} and {more} layers with torch's fake tensors, carried on to {traced.depth} layers"
-    # Kernels of a card have workspaces, and fused ones need less than the operations that they stand for.
+    # GPU kernels have workspaces, and fused ones need less than the operations that they replace.
     return term(name, size / setup.layout.tensor, basis, low=0.85 * shortest(setup), high=1.2)

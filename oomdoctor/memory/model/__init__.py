@@ -1,1 +1,1 @@
-"""What of the model lies on one card: parameters, weights, what is trained, copies."""
+"""What part of the model is on one GPU: parameters, weights, what is trained, copies."""

@@ -1,4 +1,4 @@
-"""Weights that exist a second time while they are used: gathered from other cards, unpacked, or cast to 16 bit."""
+"""Weights that exist a second time while they are used: gathered from other GPUs, unpacked, or cast to 16 bit."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from oomdoctor.memory.model.weights import HALF, SHARDS_ALL, copied_head
 from oomdoctor.memory.term import term
 
 _LIVE = 1_000_000_000
-"""DeepSpeed keeps so many gathered parameters at most: `stage3_max_live_parameters` of deepspeed/runtime/zero/config.py."""
+"""The maximum number of gathered parameters in DeepSpeed: `stage3_max_live_parameters` of deepspeed/runtime/zero/config.py."""
 _UNITS = 2
 """FSDP has the unit in use and the next one gathered: limit_all_gathers of torch/distributed/fsdp/fully_sharded_data_parallel.py."""
 _UNPACKING = 3
-"""Bytes for each value of the matrix that GPTQ is unpacking, beyond its 16-bit form: shifted out as int32, then cut to int8."""
+"""Bytes per value of the matrix that GPTQ is unpacking, beyond its 16-bit form: shifted out as int32, then cut to int8."""
 _READY = 2048
 """Tokens for which GPTQ's kernels have a buffer as wide as the widest matrix: EXLLAMA_DEFAULT_MAX_INPUT_LENGTH."""
 _FP32 = 4
 
 
 def working_copies(setup: Setup) -> Term | None:
-    """Return what lies beside the weights themselves while they are used."""
+    """Return what exists alongside the weights themselves while they are used."""
     if setup.layout.sharded(SHARDS_ALL) > 1 or setup.offload_params:
         return _gathered_by_deepspeed(setup) if setup.layout.engine == "deepspeed" else _gathered_by_fsdp(setup)
     form, training = setup.weights, setup.task == "train"
@@ -41,7 +41,7 @@ def _gathered_by_deepspeed(setup: Setup) -> Term:
     shape = setup.shape
     share = setup.weights.bytes_per_param if setup.weights.packed else HALF
     live = min(setup.layout.live or _LIVE, _text(setup)) * share
-    # Its own estimator: 4 bytes for each parameter of the largest module (runtime/zero/stage3.py).
+    # Its own estimator: 4 bytes per parameter of the largest module (runtime/zero/stage3.py).
     largest = 2 * max(count.largest_layer(shape) * share, count.embedding(shape) * HALF)
     basis = "stage3_max_live_parameters and 4 bytes x the largest module: deepspeed/runtime/zero"
     return term("gathered weights", (live + largest) / setup.layout.tensor, basis, low=0.3, high=1.4)
@@ -50,7 +50,7 @@ def _gathered_by_deepspeed(setup: Setup) -> Term:
 def _gathered_by_fsdp(setup: Setup) -> Term:
     shape, layout = setup.shape, setup.layout
     if layout.pipeline > 1:
-        # Gathering again for every micro batch would cost too much: torchtitan keeps a stage's layers gathered.
+        # Gathering again for every micro-batch would cost too much: torchtitan keeps a stage's layers gathered.
         basis = "the layers of a stage, 16-bit: torchtitan, fsdp_reshard_after_forward"
         return term("gathered weights", _text(setup) * HALF / layout.tensor, basis, low=0.3, high=1.2)
     share = setup.weights.bytes_per_param / HALF if setup.weights.packed else 1.0
@@ -68,7 +68,7 @@ def _unpacked(setup: Setup) -> Term:
 def _kept_unpacked(setup: Setup) -> Term:
     """Return the matrices that GPTQ unpacks in plain operations, so that autograd keeps them.
 
-    Of one layer where layers are recomputed, of all of them where they are not.
+    Those of one layer if layers are recomputed, of all of them otherwise.
     """
     shape = setup.shape
     layers = 1.0 if setup.checkpointing == "full" else card_placement(setup).layers
@@ -78,7 +78,7 @@ def _kept_unpacked(setup: Setup) -> Term:
 
 
 def _rebuilt(setup: Setup) -> Term:
-    """Return matrices that kernels write out in 16 bit: what GPTQ's keep ready is for inference; AWQ's write one for long inputs only."""
+    """Return matrices that kernels materialize in 16 bit: GPTQ's preallocated ones are for inference; AWQ's only for long inputs."""
     shape = setup.shape
     ready = _READY * max(shape.intermediate, shape.hidden) if setup.weights.keeps_unpacked else 0
     basis = "one matrix in 16 bit: temp_dq, temp_state of auto_gptq/modeling/_utils.py, dequantize_weights_cuda of awq/modules/linear"
@@ -92,6 +92,6 @@ def _cast(setup: Setup) -> Term:
 
 
 def _text(setup: Setup) -> float:
-    """Return the parameters of the language model on this card."""
+    """Return the parameters of the language model on this GPU."""
     first, last = count.embedding(setup.shape), count.output(setup.shape)
     return held(setup, count.text(setup.shape) - first - last, first, last or copied_head(setup))

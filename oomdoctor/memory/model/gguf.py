@@ -1,4 +1,4 @@
-"""What a GGUF file of a model takes: the type of each matrix as llama.cpp's quantiser chooses it (src/llama-quant.cpp)."""
+"""The memory of a model's GGUF file: the type of each matrix as chosen by llama.cpp's quantizer (src/llama-quant.cpp)."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _NAMED = re.compile(
     r"(?<![a-z0-9])(i?q\d(?:_(?:\d|kss|k[lst]?|xxs|xs|s|m|nl|bn))?(?:_(?:xxs|xs|xl|s|m|l))?|tq[12]_0|mxfp4_moe)(?![a-z0-9])", re.IGNORECASE
 )
 _ROW = 256
-"""Values of a block of the k-types: a matrix whose rows are no multiple of it gets another type."""
+"""Values per block of the k-types: a matrix whose row length is not a multiple of it gets another type."""
 _DOWN = 1 / 3
-"""Of the matrices of an expert, how much is the last one."""
+"""The last matrix's share of the matrices of an expert."""
 _SAME_VALUE = 4
-"""Query heads for each key and value head, from which on the values get more bits."""
+"""Query heads per key and value head from which the values get more bits."""
 
 
 def mixture_in(name: str) -> str | None:
-    """Return the type that the name of a GGUF file says (`Q4_K_M`, `UD-IQ2_XXS`), in the words of the table; None where it says none."""
+    """Return the type given by the name of a GGUF file (`Q4_K_M`, `UD-IQ2_XXS`), as named in the table; None if it gives none."""
     return next((row["name"] for word in _NAMED.findall(name) if (row := _mixtures().get(word.lower())) is not None), None)
 
 
 def gguf_format(shape: Shape, name: str) -> WeightFormat | None:
-    """Return the format of a model in a GGUF file of a type; None for a type that the table does not have."""
+    """Return the format of a model in a GGUF file of a type; None for a type that is not in the table."""
     row = _mixtures().get(name.lower())
     if row is None:
         return None
@@ -57,7 +57,7 @@ def _stored(shape: Shape, name: str) -> tuple[int, float]:
         for part in parts:
             if part.is_matrix:
                 packed += part.size
-                stored += part.size * _width(shape, row, part, _bumped(row["bumped"], number, len(layers)))
+                stored += part.size * _width(shape, row, part, _gets_more_bits(row["bumped"], number, len(layers)))
     return packed, stored
 
 
@@ -66,7 +66,8 @@ def expert_bytes(shape: Shape, form: WeightFormat) -> tuple[float, ...]:
     row, layers = _mixtures().get(form.name), layer_parts(shape)
     sizes = (
         sum(
-            part.size * (form.bytes_per_param if row is None else _width(shape, row, part, _bumped(row["bumped"], number, len(layers))))
+            part.size
+            * (form.bytes_per_param if row is None else _width(shape, row, part, _gets_more_bits(row["bumped"], number, len(layers))))
             for part in parts
             if part.routed
         )
@@ -93,7 +94,7 @@ def _width(shape: Shape, row: Row, part: Part, bumped: bool) -> float:  # noqa: 
     return _bytes(base, shape.hidden)
 
 
-def _bumped(which: str, number: int, layers: int) -> bool:
+def _gets_more_bits(which: str, number: int, layers: int) -> bool:
     """Return whether a layer is one of those that get more bits."""
     eighth = layers // 8
     if which == "half":
@@ -102,7 +103,7 @@ def _bumped(which: str, number: int, layers: int) -> bool:
 
 
 def _bytes(name: str, columns: int) -> float:
-    """Return the bytes of a value of a type, or of what stands in for it where rows are no whole blocks."""
+    """Return the bytes per value of a type, or of its substitute if rows are not whole blocks."""
     row = _types()[name]
     if row["instead"] and columns % int(row["values"]):
         row = _types()[row["instead"]]
@@ -110,7 +111,7 @@ def _bytes(name: str, columns: int) -> float:
 
 
 def type_bytes(name: str) -> float | None:
-    """Return the bytes of a value of a type by its name (`q8_0`), as for a cache; None for one that the table does not have."""
+    """Return the bytes per value of a type by its name (`q8_0`), as for a cache; None for one that is not in the table."""
     return _bytes(name.lower(), _ROW) if name.lower() in _types() else None
 
 

@@ -1,4 +1,4 @@
-"""What a checkpoint's own formats make of its weights: how many parameters stay in 16 bit, and the bytes of the others."""
+"""The effect of a checkpoint's own formats on its weights: how many parameters stay in 16 bit, and the bytes of the others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_WILD = 8
 _QUANTIFIED_GROUP = re.compile(r"\)[*+{?]|[*+}][*+{]")
 _MX_BYTES = 0.5 + 1 / 32
 _MX_ROW, _MX_COLUMNS = 256, 64
-"""Kernels for MXFP4 experts want hidden states of whole 256 values, and on each card whole 64 of what is inside an expert at least:
+"""Kernels for MXFP4 experts require hidden states in multiples of 256 values, and on each GPU multiples of at least 64 inside an expert:
 vllm/model_executor/layers/fused_moe/oracle/mxfp4.py, mxfp4_round_up_hidden_size_and_intermediate_size."""
 _HALF = 2
 _MIXING = ("self_attn.", "linear_attn.", "mixer.")
@@ -35,7 +35,7 @@ _ROOTS = ("model.", "model.language_model.", "language_model.model.", "")
 
 
 def packed_format(shape: Shape, checkpoint: Checkpoint, known: WeightFormat, tensor: int = 1) -> WeightFormat:
-    """Return the format of a checkpoint, divided among `tensor` cards: `known` is what the table has by its name."""
+    """Return the format of a checkpoint, divided among `tensor` GPUs: `known` is the table's entry for its name."""
     packed, stored, head, attention = _packed(shape, checkpoint, tensor)
     every = sum(part.size for parts in layer_parts(shape) for part in parts)
     if not packed:
@@ -47,7 +47,7 @@ def packed_format(shape: Shape, checkpoint: Checkpoint, known: WeightFormat, ten
 
 @lru_cache(maxsize=64)
 def _packed(shape: Shape, checkpoint: Checkpoint, tensor: int) -> tuple[int, float, float | None, float | None]:
-    """Return the parameters in layers that are packed, and their bytes; then those of one of the output projection, and of attention.
+    """Return the parameters in packed layers, and their bytes; then the bytes per parameter of the output projection, and of attention.
 
     None is 16 bit for the output projection, and no attention for the other.
     """
@@ -66,7 +66,7 @@ def _packed(shape: Shape, checkpoint: Checkpoint, tensor: int) -> tuple[int, flo
 
 
 def _padding(shape: Shape, part: Part, width: float, tensor: int) -> float:
-    """Return by how much MXFP4 experts are larger on a card: longer rows, and more of them."""
+    """Return how much larger MXFP4 experts are on a GPU: longer rows, and more of them."""
     if not part.routed or width != _MX_BYTES or shape.experts is None:
         return 1.0
     inside = shape.experts.intermediate / tensor
@@ -91,18 +91,18 @@ class _ModuleNames:
                 wild += _compiled(rf"(?:^|\.){re.escape(_canonical(name)).replace(re.escape('*'), '.*')}(?:\.|$)")
             else:
                 plain.add(_canonical(name))
-        # An expert stands for all of them: a name with its number is one of them.
+        # One expert stands for all of them: a name with its number is one of them.
         self._plain = frozenset(plain | {name.split(".experts.")[0] + ".experts" for name in plain if ".experts." in name})
         self._wild = tuple(dict.fromkeys(wild))
         self._seen: dict[str, bool] = {}
 
     def has(self, name: str) -> bool:
-        """Return whether the names say a module, one above it, or one of its parts."""
+        """Return whether the names include a module, one above it, or one of its parts."""
         return not self._plain.isdisjoint(_runs(name)) or any(pattern.search(root + name) for pattern in self._wild for root in _ROOTS)
 
 
 def _runs(name: str) -> Iterator[str]:
-    """Yield every run of the words of a name (`mlp.gate` of `layers.0.mlp.gate`)."""
+    """Yield every run of the words in a name (`mlp.gate` of `layers.0.mlp.gate`)."""
     words = name.split(".")
     for start in range(len(words)):
         for end in range(start + 1, len(words) + 1):
@@ -117,7 +117,7 @@ def _canonical(name: str) -> str:
 
 
 def _expression(pattern: str) -> list[re.Pattern[str]]:
-    """Return a regular expression of a config, where it cannot take long: short, no repeated group, few wild parts."""
+    """Return a regular expression from a config, if it cannot take long: short, no repeated group, few wild parts."""
     wild = pattern.count("*") + pattern.count("+")
     if len(pattern) > _LONGEST or wild > _MOST_WILD or _QUANTIFIED_GROUP.search(pattern):
         return []

@@ -1,7 +1,7 @@
-"""How many parameters a model has, part by part: exact, so that no error of an estimate comes from here.
+"""How many parameters a model has, part by part: exact, so that no estimation error comes from here.
 
 The rules are those of the model classes in transformers 4.57 (modeling_llama.py, modeling_qwen3_moe.py,
-modeling_deepseek_v3.py ...); tests hold them against published counts.
+modeling_deepseek_v3.py ...); tests check them against published counts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from oomdoctor.case.shape import Experts, Latent, Shape
 
 @lru_cache(maxsize=1024)
 def total(shape: Shape) -> int:
-    """Return all parameters, the vision tower included."""
+    """Return all parameters, including the vision tower."""
     return text(shape) + (shape.vision.params if shape.vision else 0)
 
 
@@ -37,47 +37,47 @@ def active(shape: Shape) -> int:
 
 
 def embedding(shape: Shape) -> int:
-    """Return the table of token vectors."""
+    """Return the parameters of the token embedding table."""
     return shape.vocab * shape.hidden
 
 
 def output(shape: Shape) -> int:
-    """Return the output projection; 0 where it is the embedding."""
+    """Return the parameters of the output projection; 0 if it is the embedding."""
     return 0 if shape.tied or not shape.scores else shape.vocab * shape.hidden + (shape.vocab if shape.head_bias else 0)
 
 
 def positions(shape: Shape) -> int:
-    """Return the learned positions."""
+    """Return the parameters of the learned positions."""
     return shape.positions * shape.hidden
 
 
 def final_norm(shape: Shape) -> int:
-    """Return the norm before the output projection."""
+    """Return the parameters of the norm before the output projection."""
     return norm(shape)
 
 
 def norm(shape: Shape) -> int:
-    """Return one norm over the hidden size: a scale, and with LayerNorm a shift."""
+    """Return the parameters of one norm over the hidden size: a scale, and with LayerNorm a shift."""
     return shape.hidden if shape.rms else 2 * shape.hidden
 
 
 @lru_cache(maxsize=1024)
 def layer(shape: Shape, number: int) -> int:
-    """Return layer `number`, from 0."""
+    """Return the parameters of layer `number`, from 0."""
     if shape.each:
         return sum(part.size for part in shape.each[number].parts)
     return attention(shape) + mlp(shape, number) + norms(shape)
 
 
 def largest_layer(shape: Shape) -> int:
-    """Return the layer with the most parameters: the last, as dense layers come first."""
+    """Return the parameters of the largest layer: the last, since dense layers come first."""
     if shape.each:
         return max(layer(shape, number) for number in range(len(shape.each)))
     return layer(shape, shape.layers - 1)
 
 
 def attention(shape: Shape) -> int:
-    """Return projections, their biases and the norms of queries and keys."""
+    """Return the parameters of projections, their biases and the norms of queries and keys."""
     if shape.latent is not None:
         return _latent_attention(shape, shape.latent)
     h, q, k, v = shape.hidden, shape.query, shape.key, shape.value
@@ -86,7 +86,7 @@ def attention(shape: Shape) -> int:
 
 
 def attention_linears(shape: Shape) -> int:
-    """Return the matrices of attention alone: what quantisation and LoRA are about."""
+    """Return the parameters of the attention matrices alone: what quantization and LoRA apply to."""
     if shape.latent is not None:
         return _latent_attention(shape, shape.latent) - (shape.latent.q_rank or 0) - shape.latent.kv_rank
     return shape.hidden * (2 * shape.query + shape.key + shape.value)
@@ -109,7 +109,7 @@ def _latent_attention(shape: Shape, latent: Latent) -> int:
 
 
 def mlp(shape: Shape, number: int) -> int:
-    """Return the MLP of layer `number`, or its experts and their router."""
+    """Return the parameters of the MLP of layer `number`, or of its experts and their router."""
     experts = shape.experts
     if experts is None or number < experts.dense_layers:
         return dense_mlp(shape) + (shape.intermediate * (2 if shape.gated else 1) + shape.hidden) * shape.mlp_bias
@@ -117,12 +117,12 @@ def mlp(shape: Shape, number: int) -> int:
 
 
 def dense_mlp(shape: Shape) -> int:
-    """Return the matrices of an ordinary MLP."""
+    """Return the parameters of the matrices of an ordinary MLP."""
     return (3 if shape.gated else 2) * shape.hidden * shape.intermediate
 
 
 def expert_linears(shape: Shape, experts: Experts) -> int:
-    """Return the matrices of all experts of a layer; all are resident, whatever a token uses."""
+    """Return the parameters of the matrices of all experts in a layer; all are resident, whatever a token uses."""
     return 3 * shape.hidden * experts.intermediate * (experts.routed + experts.shared)
 
 
@@ -131,13 +131,13 @@ def _router(shape: Shape, experts: Experts) -> int:
 
 
 def norms(shape: Shape) -> int:
-    """Return the norms of a layer, without those of queries and keys."""
+    """Return the parameters of the norms of a layer, without those of queries and keys."""
     count = 4 if shape.sandwich_norm else 1 if shape.shared_norm else 2
     return count * norm(shape)
 
 
 def routed(shape: Shape) -> int:
-    """Return the parameters of all routed experts: what expert parallel cards divide."""
+    """Return the parameters of all routed experts: what expert parallel GPUs divide."""
     experts = shape.experts
     if shape.each:
         return sum(part.size for layer_of in shape.each for part in layer_of.parts if part.routed)
@@ -153,7 +153,7 @@ def expert_layers(shape: Shape) -> int:
 
 @lru_cache(maxsize=1024)
 def linears(shape: Shape) -> int:
-    """Return the parameters of the matrices inside the layers: what a quantiser packs."""
+    """Return the parameters of the matrices inside the layers: what a quantizer packs."""
     if shape.each:
         return sum(part.size for layer_of in shape.each for part in layer_of.parts if part.is_matrix)
     dense = shape.layers - expert_layers(shape)
@@ -162,7 +162,7 @@ def linears(shape: Shape) -> int:
 
 
 def largest_linear(shape: Shape) -> int:
-    """Return the largest single matrix inside a layer."""
+    """Return the parameters of the largest single matrix inside a layer."""
     widest = max(
         shape.intermediate if shape.experts is None or shape.experts.dense_layers else 0, shape.experts.intermediate if shape.experts else 0
     )

@@ -1,4 +1,4 @@
-"""The matrices of a model by the names that checkpoints have, whether its layers differ or not."""
+"""The matrices of a model by their names in checkpoints, whether its layers differ or not."""
 
 from __future__ import annotations
 

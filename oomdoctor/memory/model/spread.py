@@ -1,4 +1,4 @@
-"""What tensor parallel cards have whole, each of them, and copies that a server makes of weights.
+"""What each tensor parallel GPU has in full, and copies that a server makes of weights.
 
 Sources: ReplicatedLinear in vllm/model_executor/models/deepseek_v2.py and vllm/models/deepseek_v4/attention.py, the router of every
 mixture there; W_UK_T and W_UV in vllm/model_executor/layers/attention/mla_attention.py, process_weights_after_loading; copies of the
@@ -29,15 +29,15 @@ _WHOLE = frozenset(
         "norms",
     }
 )
-"""Parts of a layer that no tensor parallel card divides."""
+"""Parts of a layer that are not divided among tensor parallel GPUs."""
 _UNPACKED = "self_attn.kv_b_proj"
-"""Latent attention takes it apart into two matrices in 16 bit, and keeps the packed one."""
+"""Latent attention splits it into two matrices in 16 bit, and keeps the packed one."""
 _SHARED = frozenset({"self_attn.k_proj", "self_attn.v_proj"})
 _ATTENTION = ("self_attn.", "linear_attn.")
 
 
 def beside_a_share(setup: Setup) -> float:
-    """Return the bytes that a tensor parallel card has beside its even share of the weights."""
+    """Return the bytes that a tensor parallel GPU has in addition to its even share of the weights."""
     layout, shape, form = setup.layout, setup.shape, setup.weights
     tensor, attends = layout.tensor, layout.tensor / layout.replicas
     whole, heads, unpacked, attention = _counted(shape)
@@ -47,14 +47,14 @@ def beside_a_share(setup: Setup) -> float:
     if form.packed and width != _HALF:
         size += unpacked * _HALF / attends
     if layout.replicas > 1:
-        # Each copy of the attention has its cards alone, and every card the whole embedding.
+        # Each copy of the attention has its own GPUs, and every GPU the whole embedding.
         size += attention * width * (1 / attends - 1 / tensor) + shape.vocab * shape.hidden * _HALF * (1 - 1 / tensor)
     return size / layout.pipeline
 
 
 @lru_cache(maxsize=256)
 def _counted(shape: Shape) -> tuple[tuple[int, int], int, int, int]:
-    """Return the parameters of what every card has (matrices, the rest), of heads of keys and values, of what is unpacked, of the rest."""
+    """Return the parameters that every GPU has (matrices, the rest), of key and value heads, of what is unpacked, of the rest."""
     parts = [part for layer in layer_parts(shape) for part in layer]
     whole = [part for part in parts if part.name in _WHOLE]
     matrices = sum(part.size for part in whole if part.is_matrix)

@@ -1,4 +1,4 @@
-"""What is trained: how many parameters, and in how many bytes each."""
+"""What is trained: how many parameters, and the bytes of each."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from oomdoctor.memory.term import term
 
 
 class TrainedGroup(Struct, frozen=True):
-    """Parameters of one kind that are trained."""
+    """Trained parameters of one kind."""
 
     params: int
     width: float
     """Bytes of one of them."""
     beside: bool
-    """Whether they lie beside the model's own weights and take memory of their own."""
+    """Whether they are separate from the model's own weights and use additional memory."""
     embedding: int = 0
-    """How many of them are the embedding's."""
+    """How many of them belong to the embedding."""
     head: int = 0
-    """How many of them are the output projection's."""
+    """How many of them belong to the output projection."""
 
 
 def groups(setup: Setup) -> tuple[TrainedGroup, ...]:
-    """Return what the optimizers of all cards get together."""
+    """Return what the optimizers of all GPUs get together."""
     shape, adapters = setup.shape, setup.adapters
     embedding = count.embedding(shape)
     if adapters is None:
@@ -56,7 +56,7 @@ def groups(setup: Setup) -> tuple[TrainedGroup, ...]:
 
 
 def held_groups(setup: Setup) -> tuple[TrainedGroup, ...]:
-    """Return the part of that on this card, before it is sharded."""
+    """Return the part of that on this GPU, before it is sharded."""
     everything = groups(setup)
     if setup.layout.stages == 1:
         return everything
@@ -82,7 +82,7 @@ def adapter_params(shape: Shape, adapters: Adapters) -> int:
 
 
 def adapted(shape: Shape, adapters: Adapters) -> frozenset[str]:
-    """Return the matrices that have adapters; where queries, keys and values are one matrix, or gate and up, they have one."""
+    """Return the matrices that have adapters; if queries, keys and values are one matrix, or gate and up, they share one."""
     targets = adapters.targets
     for whole, parts, fused in (("qkv", {"q", "k", "v"}, shape.fused_qkv), ("gate_up", {"gate", "up"}, shape.fused_gate)):
         if fused and targets & parts:

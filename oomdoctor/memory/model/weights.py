@@ -1,4 +1,4 @@
-"""The weights on one card: their format, what stays 16-bit, and how they are spread."""
+"""The weights on one GPU: their format, what stays 16-bit, and how they are distributed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from oomdoctor.memory.term import term
 HALF = 2
 """Bytes of a 16-bit value."""
 SHARDS_ALL = 3
-"""The ZeRO stage that shards weights too; FSDP does."""
+"""The ZeRO stage that shards weights too, as does FSDP."""
 
 
 def weights(setup: Setup) -> Term:
-    """Return the weights that lie on this card."""
+    """Return the weights on this GPU."""
     layout = setup.layout
     split = layout.tensor * layout.sharded(SHARDS_ALL)
     first, last = embedding(setup), head(setup)
@@ -26,11 +26,11 @@ def weights(setup: Setup) -> Term:
     size *= experts_held(setup)
     blocks = 0 if setup.adapters is None else setup.adapters.blocks
     if setup.stack.full_weights == "fp32" and setup.weights.bytes_per_param == HALF:
-        # Layers that are trained among frozen ones have the type of what is trained.
+        # Trained layers among frozen ones have the type of what is trained.
         size += HALF * blocks * count.largest_layer(setup.shape)
     low, high = 0.98, 1.02
     if setup.weights.unpacks and setup.task == "train" and size:
-        # Not every script calls it, and some do where most don't; those that meet experts left wide leave it out.
+        # Not every script calls it, and some do where most don't; those that encounter experts left wide omit it.
         cast = HALF * (_kept_wide(setup) - (0 if is_upcast(setup) else _wide_experts(setup))) / stored(setup)
         low, high = (low - cast, high) if is_upcast(setup) else (low, high + cast)
     return term(
@@ -43,10 +43,10 @@ def weights(setup: Setup) -> Term:
 
 
 def experts_held(setup: Setup) -> float:
-    """Return the fraction of the model that a card has where expert parallel cards divide the routed experts.
+    """Return the fraction of the model on a GPU if expert parallel GPUs divide the routed experts.
 
-    Whole experts lie on a card, so that tensor parallel ones do not divide them again (expert_tensor_parallel_size of Megatron is 1);
-    what is sharded is the same either way: among all cards, or among those that have the same experts.
+    Whole experts are on one GPU, so tensor parallel GPUs do not divide them again (expert_tensor_parallel_size of Megatron is 1);
+    what is sharded is the same either way: among all GPUs, or among those that have the same experts.
     """
     layout = setup.layout
     if layout.expert == 1 or layout.sharded(SHARDS_ALL) > 1:
@@ -56,7 +56,7 @@ def experts_held(setup: Setup) -> float:
 
 
 def reference(setup: Setup) -> Term | None:
-    """Return a model to compare with: with adapters the base without them, else a copy, of the type of what is frozen."""
+    """Return the reference model: with adapters the base without them, otherwise a copy, in the type of frozen weights."""
     if not setup.reference or setup.adapters is not None:
         return None
     widest = 2 * HALF if setup.stack.frozen_weights == "fp32" else HALF
@@ -69,7 +69,7 @@ def reference(setup: Setup) -> Term | None:
 def is_upcast(setup: Setup) -> bool:
     """Return whether what is not packed is fp32, and the hidden states too: prepare_model_for_kbit_training of peft/utils/other.py.
 
-    It is left out where packed weights are sharded: one type is needed for flat tensors.
+    It is omitted if packed weights are sharded: flat tensors need a single type.
     """
     return setup.stack.upcasts and setup.weights.unpacks and setup.task == "train" and setup.layout.sharded(SHARDS_ALL) == 1
 
@@ -88,9 +88,9 @@ def stored(setup: Setup) -> float:
 
 
 def proposing_layer(setup: Setup) -> float:
-    """Return the bytes of the layer that proposes tokens: one like the last, and a projection of two hidden states (deepseek_mtp.py).
+    """Return the bytes of the layer that drafts tokens: one like the last, and a projection of two hidden states (deepseek_mtp.py).
 
-    It shares embedding and output projection. Packed checkpoints of 4 bit leave it in 16 bit, as nvidia's configs say (`mtp*`).
+    It shares embedding and output projection. Packed 4-bit checkpoints leave it in 16 bit, according to nvidia's configs (`mtp*`).
     """
     shape, form = setup.shape, setup.weights
     size = count.layer(shape, shape.layers - 1) + 2 * shape.hidden**2
@@ -98,7 +98,7 @@ def proposing_layer(setup: Setup) -> float:
 
 
 def _kept_wide(setup: Setup) -> int:
-    """Return the parameters that a packed format leaves in 16 bit: embedding, head, norms, and the tower and experts it does not pack."""
+    """Return the parameters that a packed format leaves in 16 bit: embedding, head, norms, and any unpacked tower and experts."""
     shape, form, stack = setup.shape, setup.weights, setup.stack
     if form.kept_wide is not None:
         return form.kept_wide + count.total(shape) - count.embedding(shape) - count.output(shape) - layers_of(shape)
@@ -123,7 +123,7 @@ def layers_of(shape: Shape) -> int:
 
 
 def own_head(setup: Setup) -> int:
-    """Return the parameters of an output projection that a tied model gets here nevertheless."""
+    """Return the parameters of an output projection that a tied model nevertheless gets here."""
     return count.embedding(setup.shape) if setup.shape.tied and (setup.stack.unties or setup.weights.unties) else 0
 
 
@@ -136,27 +136,27 @@ def embedding(setup: Setup) -> float:
 
 
 def head(setup: Setup) -> float:
-    """Return the bytes of the output projection; 0 where it is the embedding."""
+    """Return the bytes of the output projection; 0 if it is the embedding."""
     form = setup.weights
     width = form.bytes_per_param if setup.stack.packs_head else _wide(setup) if form.head_bytes is None else form.head_bytes
     return (count.output(setup.shape) or own_head(setup)) * width
 
 
 def copied_head(setup: Setup) -> int:
-    """Return the parameters of a tied output projection that must be a copy, as the embedding lies on another card."""
+    """Return the parameters of a tied output projection that must be a copy because the embedding is on another GPU."""
     placement = card_placement(setup)
     return count.embedding(setup.shape) if placement.scores and not placement.embeds and not head(setup) else 0
 
 
 def _wide(setup: Setup) -> float:
-    """Return the bytes of a parameter that is not packed."""
+    """Return the bytes per parameter that is not packed."""
     if has_wide_ends(setup):
         return 2 * HALF
     return setup.weights.bytes_per_param if not setup.weights.packed else 2 * HALF if is_upcast(setup) else HALF
 
 
 def has_wide_ends(setup: Setup) -> bool:
-    """Return whether embedding and output projection are trained in fp32 beside layers in 16 bit."""
+    """Return whether embedding and output projection are trained in fp32 alongside layers in 16 bit."""
     return setup.stack.wide_ends and setup.task == "train" and setup.adapters is None and not setup.weights.packed
 
 

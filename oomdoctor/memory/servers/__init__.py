@@ -1,1 +1,1 @@
-"""Servers that take a share of the card in advance: what their start checks, and what is left for the cache."""
+"""Servers that reserve a share of the GPU in advance: what their startup checks, and what is left for the cache."""

@@ -1,7 +1,7 @@
-"""The room that a server makes on the card for LoRA adapters when it loads: two narrow matrices beside each matrix, for each adapter.
+"""The room that a server makes on the GPU for LoRA adapters when it loads: two narrow matrices per matrix, for each adapter.
 
-Source: vllm/lora/layers, create_lora_weights: the first matrix of a column parallel layer is whole on each card and the second divided;
-of a row parallel one it is the other way round.
+Source: vllm/lora/layers, create_lora_weights: the first matrix of a column parallel layer is whole on each GPU and the second divided;
+for a row parallel one it is the other way round.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from oomdoctor.memory.model.weights import HALF
 
 
 def adapter_bytes(setup: Setup, server: Server) -> int:
-    """Return the bytes on one card; experts, and layers that differ, count with their attention alone."""
+    """Return the bytes on one GPU; experts, and layers that differ, count with their attention alone."""
     shape, tensor = setup.shape, setup.layout.tensor
     inner = 0 if shape.experts is not None or shape.each else shape.intermediate
     columns = [shape.query, shape.key, shape.value, *([inner] * (1 + shape.gated) if inner else [])]

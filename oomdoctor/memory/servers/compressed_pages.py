@@ -1,4 +1,4 @@
-"""vLLM's cache of layers with compressed keys (DeepSeek V4): keys, a window, and states of what compresses, in pages of three sizes.
+"""vLLM's cache for layers with compressed keys (DeepSeek V4): keys, a window, and compression states, in pages of three sizes.
 
 Sources: vllm/models/deepseek_v4/attention.py and compressor.py (blocks and windows), vllm/v1/core/kv_cache_utils.py
 (_get_kv_cache_groups_uniform_groups, _approximate_gcd, and the groups of one type in _max_memory_usage_bytes_from_groups).
@@ -13,17 +13,17 @@ from oomdoctor.case.serving import Server
 from oomdoctor.case.shape import CompressedKeys, Shape
 
 _BLOCK, _WINDOW_BLOCK = 256, 64
-"""Tokens of a block of keys, and of the window."""
+"""Tokens per block of keys, and of the window."""
 _OVERLAPS = 4
 _STATE_BLOCK, _WIDE_STATE_BLOCK = 4, 8
-"""Tokens of a block of states where windows of compression overlap, and elsewhere."""
+"""Tokens per block of states if compression windows overlap, and otherwise."""
 _ALIGNED = 576
 _SCALES, _INDEX_SCALE = 8, 4
-"""Bytes of scales beside a key whose rotary part stays in 16 bit, and beside a key of the indexer."""
+"""Bytes of scales for a key whose rotary part stays in 16 bit, and for an indexer key."""
 
 
 def compressed_request_bytes(shape: Shape, server: Server, length: int) -> int | None:
-    """Return the cache of one request of so many tokens; None for a model without compressed keys. Every card has all of it."""
+    """Return the cache of one request of this many tokens; None for a model without compressed keys. Every GPU has all of it."""
     layers = [layer.compression for layer in shape.each if layer.compression is not None]
     if not layers:
         return None
@@ -42,7 +42,7 @@ def compressed_request_bytes(shape: Shape, server: Server, length: int) -> int |
 
 
 def _pages(layer: CompressedKeys) -> tuple[int, ...]:
-    """Return the sizes of the pages of a layer: its keys, and those of its indexer."""
+    """Return the page sizes of a layer: its keys, and those of its indexer."""
     if not layer.ratio:
         return ()
     keys = _aligned(_BLOCK // layer.ratio * (layer.head + layer.rope + _SCALES))
@@ -63,5 +63,5 @@ def _blocks(window: int, block: int, ahead: int, length: int) -> int:
 
 
 def _nearest_divisor(many: Sequence[int], least: int) -> int:
-    """Return into groups of how many layers these numbers are split with the fewest left empty; of equal ones the largest."""
+    """Return the group size that splits these numbers of layers with the fewest left empty; of equal ones the largest."""
     return min(range(least, max(many) + 1), key=lambda size: (sum(-each % size for each in many), -size))

@@ -1,4 +1,4 @@
-"""A server with its model and its card, in the release that counts and in the older ones that can be meant."""
+"""A server with its model and its GPU, in the relevant release and in the older possible ones."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from oomdoctor.memory.servers.releases import over_releases
 
 
 class Deployment(Struct, frozen=True):
-    """What somebody asks about: as it is for an estimate, with changes for a plan."""
+    """The requested server: unchanged for an estimate, with changes for a plan."""
 
     setup: Setup
     server: Server
     total: int
-    """Bytes of the card."""
+    """Bytes of the GPU."""
     card: str = ""
-    """Its name; empty where only its size is known."""
+    """Its name; empty if only its size is known."""
     older: tuple[tuple[str, Server], ...] = ()
-    """The same server as older releases have it, the newest first, each with the release before which it is so."""
+    """The same server in older releases, the newest first, each with the release before which it applies."""
     assumptions: tuple[Assumption, ...] = ()
 
     def served(self) -> Served:
-        """Return what becomes of the card, as wide as the releases make it."""
+        """Return how the GPU is used, with the range that the releases give."""
         return over_releases(self.newest(), [(before, serve(self.setup, server, self.total)) for before, server in self.older])
 
     def newest(self) -> Served:
-        """Return what the release that counts makes of the card."""
+        """Return how the relevant release uses the GPU."""
         return replace(serve(self.setup, self.server, self.total), card=self.card, assumptions=self.assumptions)
 
     def with_server(self, change: Callable[[Server], Server]) -> Deployment:
-        """Return it with a change of the server in every release."""
+        """Return it with the server changed in every release."""
         return replace(self, server=change(self.server), older=tuple((before, change(server)) for before, server in self.older))

@@ -13,35 +13,35 @@ from oomdoctor.case.shape import Shape
 
 
 class ShareQuery(Struct, frozen=True, kw_only=True):
-    """What decides the share of a card that a server takes where nobody says it."""
+    """What determines the default share of a GPU that a server uses."""
 
     card: int
-    """Bytes of the card."""
+    """Bytes of the GPU."""
     batched: int
-    """Tokens of a step."""
+    """Tokens per step."""
     graphs: int
-    """Requests of the largest CUDA graph; 0 where none are captured."""
+    """Requests in the largest CUDA graph; 0 if none are captured."""
     cards: int
-    """Cards over which the model is spread."""
+    """GPUs across which the model is distributed."""
     pipeline: int
     replicas: int
     """Copies of the attention."""
     drafts: bool
-    """Whether something proposes tokens."""
+    """Whether something drafts tokens."""
     shape: Shape
     profile: StartupProfile
     beside: float | None = None
-    """Bytes of the card beside the share, where the rules say them."""
+    """Bytes of the GPU outside the share, if the rules give them."""
 
 
 class ServerEngine(Struct, frozen=True, kw_only=True):
     """The memory of one server."""
 
     start: Callable[[Setup, Server, int], Served]
-    """Return what the server makes of a card of so many bytes."""
+    """Return how the server uses a GPU of this many bytes."""
     card_bytes: Callable[[Served, Mapping[str, int], Mapping[str, Value]], int | None]
-    """Return the card that explains a log: from an expected start, the bytes of terms that the log shows, and its facts."""
+    """Return the GPU size that explains a log: from an expected startup, the bytes of terms that the log shows, and its facts."""
     default_fraction: Callable[[ShareQuery], float]
-    """Return the memory fraction where no rule says it."""
+    """Return the memory fraction if no rule gives it."""
     limits_requests: bool = False
-    """Whether `Server.requests` limits the requests that run at a time; else it is the largest batch with a CUDA graph."""
+    """Whether `Server.requests` limits the requests that run at a time; otherwise it is the largest batch with a CUDA graph."""

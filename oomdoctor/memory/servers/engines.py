@@ -1,4 +1,4 @@
-"""The kinds of start-up arithmetic: a server names its own in rules/servers; a new one is a module here and a line in `ENGINES`."""
+"""The kinds of startup arithmetic: a server names its own in rules/servers; a new one is a module here and a line in `ENGINES`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from oomdoctor.memory.servers.engine import ServerEngine
 
 ENGINES: Mapping[EngineName, ServerEngine] = {"vllm": vllm.ENGINE, "sglang": sglang.ENGINE, "free-share": free_share.ENGINE}
 DEFAULT_SERVER = "vllm"
-"""The server where somebody serves and does not say with what."""
+"""The server assumed for serving if none is named."""
 LEAST_WHOLE = 2048
-"""Tokens of a step that takes requests whole, at least: max(max_model_len, 2048) of vllm 0.2.6 to 0.7.3 config.py."""
+"""Minimum number of tokens in a step that takes requests whole: max(max_model_len, 2048) of vllm 0.2.6 to 0.7.3 config.py."""
 
 
 def serve(setup: Setup, server: Server, total: int) -> Served:
-    """Return what a server makes of a card of `total` bytes for the model of a setup."""
+    """Return how a server uses a GPU of `total` bytes for the model of a setup."""
     return ENGINES[server.program.engine].start(setup, server, total)

@@ -1,6 +1,6 @@
-"""Servers that load a model, look at what is free, and give a part of it to the cache: TGI, LMDeploy, TensorRT-LLM.
+"""Servers that load a model, check what is free, and give part of it to the cache: TGI, LMDeploy, TensorRT-LLM.
 
-They differ in whether they run a step before they look, and in what the fraction is of; `StartupProfile` has both, and the rules have
+They differ in whether they run a step before they check, and in what the fraction is of; `StartupProfile` has both, and the rules have
 what each version does.
 """
 
@@ -25,13 +25,13 @@ from oomdoctor.memory.servers.startup_budget import (
 from oomdoctor.units import GIB, MIB
 
 _ATTENTION = 0.25 * GIB
-"""Workspaces of attention kernels, made once: 128 MiB of flashinfer in TGI layers/attention/flashinfer.py, those of cuBLAS beside it."""
+"""Workspaces of attention kernels, allocated once: 128 MiB of flashinfer in TGI layers/attention/flashinfer.py, plus those of cuBLAS."""
 _GRAPH = 0.31 * MIB
-"""Of one CUDA graph and layer, as in vLLM: both capture the layers of torch."""
+"""Per CUDA graph and layer, as in vLLM: both capture torch layers."""
 
 
 def start(setup: Setup, server: Server, total: int) -> Served:
-    """Return what such a server makes of a card of `total` bytes, with its checks in the order in which a start meets them."""
+    """Return how such a server uses a GPU of `total` bytes, with its checks in the order in which startup reaches them."""
     profile = server.profile
     context, loaded, step = cuda_context(setup), loaded_weights(setup, server), one_step(setup, server, _ATTENTION)
     graphs = cuda_graphs(setup, server, profile.graph_sizes, _GRAPH) if profile.graph_sizes else None
@@ -58,7 +58,7 @@ def start(setup: Setup, server: Server, total: int) -> Served:
 
 
 def _request_bytes(setup: Setup, server: Server) -> int | None:
-    """Return the cache of one request of full length on one card; None where that length is not known."""
+    """Return the cache of one full-length request on one GPU; None if that length is unknown."""
     if server.length is None:
         return None
     return round(inference.sequence_cache(setup, server.length) * inference.heads_fraction(setup) / setup.layout.pipeline)
@@ -74,7 +74,7 @@ def _default_fraction(query: ShareQuery) -> float:
 
 
 def _card_bytes(expected: Served, seen: Mapping[str, int], log: Mapping[str, Value]) -> int | None:
-    """Return None: these servers print neither the card nor all that is taken of it."""
+    """Return None: these servers print neither the GPU size nor all that is used of it."""
     del expected, seen, log
     return None  # noqa: RET501 - mypy asks for it
 

@@ -1,4 +1,4 @@
-"""What pictures and videos of the largest size take in the trial step of a start: the encoder at its peak, and what it leaves.
+"""The memory of the largest images and videos in the trial step of a startup: the encoder at its peak, and what it leaves.
 
 Sources: vllm/v1/worker/gpu_model_runner.py, profile_run and MultiModalBudget; vllm 0.7.3 worker/model_runner.py, _dummy_run.
 """
@@ -14,31 +14,31 @@ from oomdoctor.case.setup import Setup
 from oomdoctor.memory.model.weights import HALF
 
 _WHOLE = 3
-"""Hidden states of a patch that no tensor parallel card divides: what comes in, its norm, and what attention gives."""
+"""Hidden states per patch that are not divided among tensor parallel GPUs: the input, its norm, and the attention output."""
 _PLAIN = 5
-"""Those that they divide without rotary positions: queries, keys and values, a copy and what attention makes of them."""
+"""Those that are divided without rotary positions: queries, keys and values, a copy and the attention result."""
 
 
 class TriedMedia(Struct, frozen=True):
     """A trial with media. Sizes are bytes."""
 
     encoder: int = 0
-    """The most while the encoder runs."""
+    """The maximum while the encoder runs."""
     kept: int = 0
-    """What is alive of it while the text is computed: what goes into the encoder, and what came out of it."""
+    """What remains live of it while the text is computed: the encoder's input and output."""
     requests: int | None = None
-    """How many requests the trial step has, where media limit that."""
+    """How many requests the trial step has, if media limit that."""
 
 
 def tried_media(setup: Setup, server: Server) -> TriedMedia:
-    """Return what the trial step has of media."""
+    """Return what the trial step has in media."""
     if not server.media:
         return TriedMedia()
     return _in_prompts(setup, server) if server.profile.whole_prompts else _in_budget(setup, server)
 
 
 def _in_budget(setup: Setup, server: Server) -> TriedMedia:
-    """Return items of the one kind that has the most tokens, as many as the budget of the encoder has room for."""
+    """Return items of the one kind that has the most tokens, as many as the encoder budget has room for."""
     item = max(server.media, key=lambda item: item.tokens)
     if not item.tokens:
         return TriedMedia()
@@ -53,7 +53,7 @@ def _in_budget(setup: Setup, server: Server) -> TriedMedia:
 
 
 def _in_prompts(setup: Setup, server: Server) -> TriedMedia:
-    """Return prompts that each have all the media that they may have; where those are too long, prompts without any."""
+    """Return prompts that each have the maximum number of media items; if those are too long, prompts without any."""
     tokens = sum(item.limit * item.tokens for item in server.media)
     requests = max(1, min(server.requests, server.batched // tokens)) if tokens else server.requests
     if server.profile.drops_long and tokens >= server.batched // requests:
@@ -66,7 +66,7 @@ def _in_prompts(setup: Setup, server: Server) -> TriedMedia:
 
 
 def _patch(setup: Setup, server: Server, item: MediaItem) -> float:
-    """Return the bytes of one patch at the peak of a layer of the encoder: in its attention, or in its MLP."""
+    """Return the bytes per patch at the peak of a layer of the encoder: in its attention, or in its MLP."""
     return HALF * max(_layer(setup, server, item), default=0.0)
 
 

@@ -1,4 +1,4 @@
-"""How vLLM's cache manager lays out layers that keep different things: pages of one size, and groups of as many layers each.
+"""How vLLM's cache manager lays out layers that keep different things: pages of one size, and groups with equal numbers of layers.
 
 Sources: vllm/v1/core/kv_cache_utils.py (unify_kv_cache_spec_page_size, _get_kv_cache_groups_uniform_page_size,
 _max_memory_usage_bytes_from_groups), vllm/v1/kv_cache_interface.py (max_memory_usage_bytes), vllm/platforms/interface.py
@@ -19,13 +19,13 @@ from oomdoctor.memory import inference
 from oomdoctor.memory.servers.compressed_pages import compressed_request_bytes
 
 BLOCK = 16
-"""Tokens of a block of the cache: CacheConfig.block_size of vLLM. A cache without one is none."""
+"""Tokens per cache block: CacheConfig.block_size of vLLM. A cache without a block is none."""
 _ALIKE = 1.25
-"""Kinds whose numbers of layers are nearer than this are filled up to the larger number."""
+"""Kinds whose numbers of layers are closer than this are padded to the larger number."""
 
 
 class _Kept(Struct, frozen=True):
-    """What layers of one kind keep on one card. Either a token has bytes, or a sequence has a state."""
+    """What layers of one kind keep on one GPU. Either a token has bytes, or a sequence has a state."""
 
     token: float
     window: int | None = None
@@ -33,7 +33,7 @@ class _Kept(Struct, frozen=True):
 
 
 def request_bytes(setup: Setup, server: Server) -> int | None:
-    """Return the cache of one request of full length on one card; None where that length is not known."""
+    """Return the cache of one full-length request on one GPU; None if that length is unknown."""
     if server.length is None:
         return None
     if (compressed := compressed_request_bytes(setup.shape, server, server.length)) is not None:
@@ -48,7 +48,7 @@ def request_bytes(setup: Setup, server: Server) -> int | None:
 
 
 def block_token(setup: Setup, server: Server) -> float | None:
-    """Return the bytes of a token as releases print it that count the blocks of one group; None where all layers are alike.
+    """Return the bytes per token as printed by releases that count the blocks of one group; None if all layers are alike.
 
     Source: vllm 0.20.0 v1/core/kv_cache_utils.py, _report_kv_cache_config.
     """
@@ -74,16 +74,16 @@ def _are_alike(kinds: Counter[_Kept]) -> bool:
 
 
 def _grouped(kinds: Counter[_Kept], server: Server) -> float:
-    """Return a request's bytes where kinds differ."""
+    """Return a request's bytes if kinds differ."""
     group, page = _group(kinds)
     held = sum(-(-many // group) * _blocks(kind, server, page / kind.token if kind.token else 1) for kind, many in kinds.items())
     return group * page * held
 
 
 def _group(kinds: Counter[_Kept]) -> tuple[int, float]:
-    """Return how many layers are a group and the bytes of a page: every page is as large as the largest, and every group has as many."""
+    """Return the layers per group and the bytes per page: every page is as large as the largest, every group has equally many pages."""
     state, widest = max(kind.state for kind in kinds), max(kind.token for kind in kinds)
-    # The widest attention takes as many tokens in a block as a state needs, in steps of a block.
+    # The widest attention has as many tokens per block as a state needs, in steps of a block.
     page = max(BLOCK * widest, -(-state // (BLOCK * widest)) * BLOCK * widest if widest else state)
     fewest, most = min(kinds.values()), max(kinds.values())
     return (most if most < _ALIKE * fewest else fewest), page
@@ -94,7 +94,7 @@ def _page(kind: _Kept, block: int) -> float:
 
 
 def _blocks(kind: _Kept, server: Server, block: float) -> int:
-    """Return the pages of one request in one layer: of a window, what is in it and what the steps under way add."""
+    """Return the pages of one request in one layer: for a window, its contents and what the steps in flight add."""
     if kind.state:
         # The state that it writes, and with cached prefixes (mamba_cache_mode `align`) the one that it came from.
         return 1 + server.caches_prefixes + server.drafted
@@ -105,7 +105,7 @@ def _blocks(kind: _Kept, server: Server, block: float) -> int:
 
 
 def _kinds(setup: Setup, server: Server) -> Counter[_Kept]:
-    """Return how many layers keep what on one card."""
+    """Return how many layers keep what on one GPU."""
     heads, width, tensor = inference.heads_fraction(setup), setup.cache_bytes, setup.layout.tensor
     layers_of: Counter[_Kept] = Counter()
     layers = layer_kinds(setup.shape)
@@ -116,14 +116,14 @@ def _kinds(setup: Setup, server: Server) -> Counter[_Kept]:
         if state:
             layers_of[_Kept(0.0, None, state / tensor)] += many
     if server.drafted:
-        # The layer that proposes tokens attends like the widest of the others.
+        # The layer that drafts tokens attends like the widest of the others.
         layers_of[max(layers_of, key=lambda kind: (kind.window is None, kind.token))] += 1
     return layers_of
 
 
 @lru_cache(maxsize=256)
 def layer_kinds(shape: Shape) -> tuple[tuple[tuple[int, int, int | None, int], int], ...]:
-    """Return what layers keep (values and further bytes of a token, a window, bytes of a state), and how many keep the same."""
+    """Return what layers keep (values and further bytes per token, a window, bytes of a state), and how many keep the same."""
     if shape.each:
         return tuple(Counter((layer.cache, layer.indexed, layer.window, layer.state) for layer in shape.each).items())
     cache = shape.latent.kv_rank + shape.latent.rope if shape.latent else shape.key + shape.value

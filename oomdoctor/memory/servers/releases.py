@@ -1,4 +1,4 @@
-"""Which release of a server runs: the one that somebody names, else the newest, with what those since the model's release make of it."""
+"""Which release of a server runs: the named one, or otherwise the newest, with the range of those since the model's release."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TURNS = {
 
 
 def known_version(settings: RunSettings) -> str | None:
-    """Return the release that settings name, of a series the last. Raise UsageError where what they name is none."""
+    """Return the release that settings name, the last if they name a series. Raise UsageError if what they name is not a release."""
     named = settings.server_version
     if named is not None and parse_version(named) is None:
         raise UsageError(f"the server's version: {named!r} is none; write it as the package does (0.8.5)")
@@ -31,7 +31,7 @@ def known_version(settings: RunSettings) -> str | None:
 
 
 def newest_release(record: ServerRecord, settings: RunSettings) -> Assumption:
-    """Return that the newest release was taken, or the newest that takes the options as they are written."""
+    """Return that the newest release was assumed, or the newest that accepts the options as written."""
     if before := settings.server_before:
         option = settings.removed_option
         older = Text(
@@ -44,28 +44,28 @@ def newest_release(record: ServerRecord, settings: RunSettings) -> Assumption:
 
 
 def turned_text(turned: TurnedRelease) -> Text:
-    """Say in a clause before which release the verdict is, or may be, the other way."""
+    """Return a clause saying before which release the verdict is, or may be, the opposite."""
     text = _TURNS[turned.starts]
     return Text(text.en.format(turned.before), text.zh.format(turned.before))
 
 
 def over_releases(served: Served, older: Sequence[tuple[str, Served]]) -> Served:
-    """Return what a server makes of a card as wide as these releases make it, each with the release before which it is so.
+    """Return how a server uses a GPU, with the range of these releases, each with the release before which it applies.
 
-    One that surely does not start where this one may has no cache that would widen it; that it does not start is said in words.
+    One that certainly does not start where this one may has no cache that would widen it; that it does not start is stated in words.
     """
     if not older:
         return served
-    turns = (TurnedRelease(before, then.starts) for before, then in older if _turns(served, then))
-    # A release that surely differs is named rather than one that may.
+    turns = (TurnedRelease(before, then.starts) for before, then in older if _is_reversed(served, then))
+    # A release that certainly differs is named rather than one that may.
     turned = min(turns, key=lambda turned: turned.starts == "close", default=None)
-    assumptions = served.assumptions if turned is None else tuple(_told(each, turned) for each in served.assumptions)
+    assumptions = served.assumptions if turned is None else tuple(_with_turned_release(each, turned) for each in served.assumptions)
     holding = [then for _, then in older if then.starts != "no" or served.starts == "no"]
     return replace(served, cache=_widest(served, holding), turned=turned, assumptions=assumptions)
 
 
-def _told(assumption: Assumption, turned: TurnedRelease) -> Assumption:
-    """Return the assumption of the version with the release before which the verdict is another."""
+def _with_turned_release(assumption: Assumption, turned: TurnedRelease) -> Assumption:
+    """Return the version assumption with the release before which the verdict is different."""
     if assumption.id != _ID:
         return assumption
     before = turned_text(turned)
@@ -73,7 +73,7 @@ def _told(assumption: Assumption, turned: TurnedRelease) -> Assumption:
 
 
 def _widest(served: Served, older: Sequence[Served]) -> ByteRange:
-    """Return the cache with the least and the most that any release holds, in bytes of this release's tokens."""
+    """Return the cache with the minimum and the maximum that any release holds, in bytes of this release's tokens."""
     if not served.full_token:
         return served.cache
     scaled = [(then.cache, served.full_token / then.full_token) for then in older if then.full_token]
@@ -82,13 +82,13 @@ def _widest(served: Served, older: Sequence[Served]) -> ByteRange:
     return ByteRange(served.cache.expected, low, high)
 
 
-def _turns(now: Served, then: Served) -> bool:
-    """Return whether the verdict of another release is, or may be, the other way; never where this one is not firm."""
+def _is_reversed(now: Served, then: Served) -> bool:
+    """Return whether the verdict of another release is, or may be, the opposite; never if this one is not firm."""
     return now.starts not in (then.starts, "close") and (now.starts, then.starts) != ("no", "close")
 
 
 def changed_releases(record: ServerRecord, since: str | None, before: str | None = None) -> list[str]:
-    """Return the releases in which something that is counted changed, the newest first: after `since` that loads the model, to `before`."""
+    """Return the releases in which something counted changed, the newest first: after `since`, which loads the model, to `before`."""
     defaults = record.defaults
     rows = (row for name in defaults.__struct_fields__ for row in getattr(defaults, name) or ())
     releases = {row.until: version for row in rows if row.until is not None and (version := parse_version(row.until)) is not None}

@@ -1,6 +1,6 @@
-"""SGLang: its cache is fraction x what is free at the start - weights; activations and CUDA graphs must do with the rest.
+"""SGLang: its cache is fraction x what is free at startup - weights; activations and CUDA graphs must fit in the rest.
 
-Source: sglang/srt/mem_cache/kv_cache_configurator.py, _profile_available_bytes. No length of a request is refused at the start.
+Source: sglang/srt/mem_cache/kv_cache_configurator.py, _profile_available_bytes. No request length is rejected at startup.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from oomdoctor.memory.term import term
 from oomdoctor.units import GIB, MIB
 
 _ATTENTION = 0.4 * GIB
-"""Buffers for attention, made beside the share: SGLANG_FLASHINFER_WORKSPACE_SIZE is 384 MiB (sglang/srt/environ.py)."""
+"""Buffers for attention, allocated outside the share: SGLANG_FLASHINFER_WORKSPACE_SIZE is 384 MiB (sglang/srt/environ.py)."""
 _GRAPH = 0.4 * MIB
-"""Of one CUDA graph and layer: SGLang prints 0.9 GiB for 61 layers and 13 sizes, and less where there are more of them."""
+"""Per CUDA graph and layer: SGLang prints 0.9 GiB for 61 layers and 13 sizes, and less if there are more of them."""
 _SMALL_SIZES, _STRIDES = (1, 2, 4, 8, 12), ((16, 257, 8), (272, 512, 16), (512, None, 32))
 """Batches with a CUDA graph: sglang/srt/arg_groups/cuda_graph_hook.py, generate_decode_cuda_graph_batch_sizes (0.5.23)."""
 _TABLE_LOW = 0.5
-"""How little of the table of requests there is where the cache is smaller than expected."""
+"""The minimum share of the request table if the cache is smaller than expected."""
 
 
 def start(setup: Setup, server: Server, total: int) -> Served:
-    """Return what SGLang makes of a card of `total` bytes, with its checks in the order in which a start meets them."""
+    """Return how SGLang uses a GPU of `total` bytes, with its checks in the order in which startup reaches them."""
     counted = server if server.profile.drafts_inside else replace(server, drafted=0)
     context, loaded, step = cuda_context(setup), loaded_weights(setup, counted), one_step(setup, server, _ATTENTION)
     graphs = cuda_graphs(setup, server, graph_sizes(server.requests), _GRAPH)
@@ -71,14 +71,14 @@ def start(setup: Setup, server: Server, total: int) -> Served:
 
 
 def _table(setup: Setup, server: Server, cache: ByteRange) -> Term | None:
-    """Return the table of the places of all requests' tokens; None where there is none, or its size is not known."""
+    """Return the table of the slots of all requests' tokens; None if there is none, or its size is unknown."""
     size = request_table(setup, server, cache.expected)
     basis = "requests x tokens of the longest x 4 bytes: sglang/srt/mem_cache/memory_pool.py, ReqToTokenPool"
     return term("request table", size, basis, low=_TABLE_LOW, high=1.1) if size else None
 
 
 def _draft(setup: Setup, server: Server) -> Term | None:
-    """Return the layer that proposes tokens, where it is loaded once the cache is made; None where it is not, or came before."""
+    """Return the layer that drafts tokens, if it is loaded after the cache is created; None if it is not, or was loaded before."""
     if not server.drafted or server.profile.drafts_inside:
         return None
     loaded = loaded_weights(setup, server).bytes - loaded_weights(setup, replace(server, drafted=0)).bytes
@@ -86,13 +86,13 @@ def _draft(setup: Setup, server: Server) -> Term | None:
 
 
 def graph_sizes(largest: int) -> int:
-    """Return for how many sizes of batches up to `largest` graphs are captured, itself included."""
+    """Return the number of batch sizes up to `largest`, inclusive, for which graphs are captured."""
     strides = (size for first, end, step in _STRIDES for size in range(first, end or largest + 1, step))
     return len({largest, *(size for size in (*_SMALL_SIZES, *strides) if size <= largest)})
 
 
 def _card_bytes(expected: Served, seen: Mapping[str, int], log: Mapping[str, Value]) -> int | None:
-    """Return the card that explains what the log says is free beside what is loaded."""
+    """Return the GPU size that explains what the log reports as free in addition to what is loaded."""
     del seen
     before = log.get("log.initial_free_bytes")
     if isinstance(before, int):

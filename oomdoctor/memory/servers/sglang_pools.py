@@ -15,23 +15,23 @@ from oomdoctor.memory import inference
 from oomdoctor.memory.servers.pages import layer_kinds
 
 _FEWEST_RUNNING, _MOST_RUNNING, _LENGTHS_RUNNING = 2048, 4096, 512
-"""Requests for which there is a row of places: so many for each request of full length that fits, and between these."""
+"""Requests that have a row of slots: a number per full-length request that fits, between the first two values."""
 _PLACE, _PLACES_MORE = 4, 4
-"""Bytes of the place of one token, and places beside those of the longest request."""
+"""Bytes per token slot, and slots in addition to those of the longest request."""
 _PAGE, _ALIGNED, _SCALES, _FP32 = 256, 576, 8, 4
-"""Tokens of a page of compressed keys, to what its bytes are rounded up, bytes of scales of a key, and of a value of a state."""
+"""Tokens per page of compressed keys, the multiple to which its bytes are rounded up, bytes of a key's scales, and of a state value."""
 _OVERLAPS, _RING, _STATES_OF_OVERLAP, _STATES = 4, 8, 4, 2
-"""The ratio whose windows of compression overlap, the rows of its ring of states, and the widths of a state there and elsewhere."""
+"""The ratio whose compression windows overlap, the rows of its ring of states, and the widths of a state there and elsewhere."""
 _RUNNING, _RUNNING_DRAFTED = 256, 48
-"""Requests of a model with compressed keys where nobody says how many: deepseek_v4_hook.py, and speculative_hook.py of SGLang."""
+"""Default requests of a model with compressed keys: deepseek_v4_hook.py, and speculative_hook.py of SGLang."""
 _STATES_OF_REQUEST = 3
 """States that a request has at a time: its own and those of prefixes (MAMBA_CACHE_SIZE_MAX_RUNNING_REQUESTS_RATIO)."""
 _EVICTED_EVERY, _TAILS, _STEPS = 128, 4, 2
-"""Tokens after which a window is emptied (SGLANG_SWA_EVICTION_INTERVAL), prefixes that are kept for each request, prefills under way."""
+"""Tokens after which a window is evicted (SGLANG_SWA_EVICTION_INTERVAL), prefixes kept per request, prefills in flight."""
 
 
 def pool_token(setup: Setup, server: Server) -> float:
-    """Return the bytes that one token of the cache (max_total_num_tokens) has on one card, in all pools that grow with it."""
+    """Return the bytes per token of the cache (max_total_num_tokens) on one GPU, in all pools that grow with it."""
     if layers := _compressed(setup):
         return _compressed_token(layers, server) * _drafted(server, len(layers)) / setup.layout.pipeline
     ratio, kept = server.pools.window_tokens, 0.0
@@ -42,7 +42,7 @@ def pool_token(setup: Setup, server: Server) -> float:
 
 
 def for_tokens(setup: Setup, server: Server, rest: ByteRange) -> ByteRange:
-    """Return what of the rest of the share is for tokens, less what is for states, and no more than somebody asked for."""
+    """Return how much of the rest of the share is for tokens, minus what is for states, and no more than requested."""
     token, slots = pool_token(setup, server), server.pools.state_slots
     state = _state(setup)
     if layers := _compressed(setup):
@@ -56,9 +56,9 @@ def for_tokens(setup: Setup, server: Server, rest: ByteRange) -> ByteRange:
 
 
 def request_table(setup: Setup, server: Server, cache: int) -> int:
-    """Return the bytes of the table that says where each token of each request is, beside a cache of so many bytes.
+    """Return the bytes of the table that maps each token of each request to its location, with a cache of this many bytes.
 
-    0 where the longest request is not known, or nothing is kept of tokens.
+    0 if the longest request is unknown, or nothing is kept of tokens.
     """
     token = pool_token(setup, server)
     if server.length is None or not token:
@@ -76,13 +76,13 @@ def request_table(setup: Setup, server: Server, cache: int) -> int:
 
 
 def _state(setup: Setup) -> float:
-    """Return the bytes of the states of one request on one card."""
+    """Return the bytes of the states of one request on one GPU."""
     states = sum(many * kept[-1] for kept, many in layer_kinds(setup.shape))
     return states * setup.layout.replicas / (setup.layout.tensor * setup.layout.pipeline)
 
 
 def _running(server: Server) -> int:
-    """Return for how many requests a model with compressed keys has states and windows."""
+    """Return the number of requests for which a model with compressed keys has states and windows."""
     return server.pools.running or (_RUNNING_DRAFTED if server.drafted else _RUNNING)
 
 
@@ -91,7 +91,7 @@ def _sizes(sizes: ByteRange) -> tuple[int, int, int]:
 
 
 def _drafted(server: Server, layers: int) -> float:
-    """Return by how much the layer that proposes tokens makes the cache of a token larger: it keeps what one of the others does."""
+    """Return how much larger the layer that drafts tokens makes the cache of a token: it keeps what one of the others does."""
     return (layers + 1) / layers if server.drafted else 1.0
 
 
@@ -103,17 +103,17 @@ class _Widths(Struct, frozen=True):
     """Bytes of compressed keys, all layers together."""
 
     window: float
-    """Of a token in the windows, with the states of overlapping compression."""
+    """Per token in the windows, including the states of overlapping compression."""
     keys: float
-    """Of a token in compressed keys and those of the indexer."""
+    """Per token in compressed keys and those of the indexer."""
     states: int
-    """Of a row of the other states."""
+    """Per row of the other states."""
     widest: int
-    """Tokens that share a key at most, and so the rows of their states."""
+    """The maximum number of tokens that share a key, and so the rows of their states."""
 
 
 def _widths(layers: tuple[CompressedKeys, ...], *, ring_of: int) -> _Widths:
-    """Return the widths where windows have a ring of states for so many of their tokens."""
+    """Return the widths if windows have a ring of states for this many of their tokens."""
     window, keys, states = 0.0, 0.0, 0
     for layer in layers:
         window += _paged(layer, _PAGE)
@@ -128,7 +128,7 @@ def _widths(layers: tuple[CompressedKeys, ...], *, ring_of: int) -> _Widths:
 
 
 def _paged(layer: CompressedKeys, tokens: int) -> float:
-    """Return the bytes of a key in a page of so many: 8 bit, its rotary part in 16."""
+    """Return the bytes of a key in a page of this many: 8 bit, its rotary part in 16."""
     page = tokens * (layer.head + layer.rope + _SCALES)
     return -(-page // _ALIGNED) * _ALIGNED / tokens
 

@@ -1,4 +1,4 @@
-"""The share of a card that SGLang takes where nobody says it (mem_fraction_static): all but what it expects to need beside it.
+"""The default share of a GPU that SGLang uses (mem_fraction_static): all but what it expects to need outside it.
 
 Sources: sglang/srt/arg_groups/memory_hook.py (0.5.23), sglang/srt/server_args.py (0.4.6 to 0.5.18).
 """
@@ -10,10 +10,10 @@ from oomdoctor.memory.servers.engine import ShareQuery
 from oomdoctor.units import GIB, MIB
 
 _SLACK, _PER_TOKEN, _PER_GRAPH, _PER_CARD, _LEAST, _LARGE = 512 * MIB, 1.5 * MIB, 2 * MIB, GIB / 8, 10 * GIB, 60 * GIB
-"""Bytes beside the default fraction, at least `_LEAST` of a card above `_LARGE`."""
+"""Bytes outside the default fraction, at least `_LEAST` on a GPU above `_LARGE`."""
 _FEWEST_TOKENS = 2048
 _REPLICATED_GRAPH, _MANY_GRAPHS, _REPLICATED_MORE = 3 * MIB, 300, 1.5 * MIB
-"""What data parallel attention adds for each request with a graph and copy, and more above so many requests."""
+"""What data parallel attention adds per request with a graph and copy, and the extra above this many requests."""
 _PREFILL_GRAPH, _LATENT_PREFILLS = 8 * MIB, 1.5 * GIB
 _PREFILL_STRIDES = ((4, 33, 4), (48, 257, 16), (288, 513, 32), (576, 1025, 64), (1280, 4097, 256), (4608, None, 512))
 """Tokens of prefills with a graph: cuda_graph_hook.py, generate_prefill_cuda_graph_batch_sizes."""
@@ -22,17 +22,17 @@ _KIMI_DELTA = "self_attn.f_proj"
 _SMALLEST = 0.01
 _OF_TOWER, _LESS, _LEAST_OF_TOWER, _MOST_OF_TOWER = 0.95, 0.1, 0.8, 1.05
 _LAYERS, _HIDDEN = 24, 1024
-"""What a model that reads images keeps of the share, where its tower has these sizes, and how much a larger one takes off. A tower whose
-config has another word for its layers counts as one of so many (adjust_mem_fraction_for_vlm)."""
+"""The tower size at which a vision-language model keeps its share, and how much a larger one reduces it. A tower whose config uses another
+name for its layers counts as one of this size (adjust_mem_fraction_for_vlm)."""
 
 
 def default_fraction(query: ShareQuery) -> float:
-    """Return the memory fraction of a card where nobody says it."""
+    """Return the default memory fraction of a GPU."""
     beside = _counted(query) if query.beside is None else query.beside
     profile = query.profile
     beside += profile.draft_beside if query.drafts else 0
     beside += profile.replicas_beside if query.replicas > 1 else 0
-    return max(_SMALLEST, round((query.card - beside) / query.card * _beside_tower(query.shape, profile.tower_share), 3))
+    return max(_SMALLEST, round((query.card - beside) / query.card * _share_with_tower(query.shape, profile.tower_share), 3))
 
 
 def _counted(query: ShareQuery) -> float:
@@ -54,12 +54,12 @@ def _goes_without_prefill_graphs(query: ShareQuery) -> bool:
 
 
 def prefill_sizes(most: int) -> int:
-    """Return for how many sizes of prefills up to `most` tokens graphs are captured."""
+    """Return the number of prefill sizes up to `most` tokens for which graphs are captured."""
     return len({size for first, end, step in _PREFILL_STRIDES for size in range(first, end or most + 1, step) if size <= most})
 
 
-def _beside_tower(shape: Shape, share: float) -> float:
-    """Return the part of the share that is kept where a model reads images; 0 as `share` works it out from its tower."""
+def _share_with_tower(shape: Shape, share: float) -> float:
+    """Return the part of the share that a vision-language model keeps; 0 means `share` is calculated from its tower."""
     tower = shape.vision
     return 1.0 if tower is None else share or _of_tower(tower)
 

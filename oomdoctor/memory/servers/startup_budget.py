@@ -1,4 +1,4 @@
-"""What all servers share that take a fraction of the card and fill what is left of it with KV cache."""
+"""The code shared by all servers that reserve a fraction of the GPU and fill what is left of it with KV cache."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from oomdoctor.memory.term import term
 from oomdoctor.units import GIB
 
 _CONTEXT = 0.35 * GIB
-"""CUDA context before anything is loaded: vLLM's "Free memory on device" shows 0.07 to 0.53 GiB of cards of 22 to 79 GiB missing."""
+"""CUDA context before anything is loaded: vLLM's "Free memory on device" shows 0.07 to 0.53 GiB missing on GPUs of 22 to 79 GiB."""
 _BETWEEN = 0.2 * GIB
-"""NCCL and custom all-reduce beside it, for each card that takes part: SGLang's "Init torch distributed ends" shows 1.8 to 2.0 GiB with
-the context on eight cards; four cards of 24 GiB start with 0.92 of them taken."""
+"""NCCL and custom all-reduce in addition, per participating GPU: SGLang's "Init torch distributed ends" shows 1.8 to 2.0 GiB with the
+context on eight GPUs; four GPUs of 24 GiB start with 0.92 of them used."""
 _MACHINE = 8
-"""More cards than a machine has talk through the network, with few buffers of their own."""
+"""More GPUs than a machine has communicate over the network, with few buffers of their own."""
 _LOADED_LESS, _LOADED_MORE = 0.1 * GIB, 0.25 * GIB
-"""How far what a server prints of weights of 8 or 16 bit is from their count, however large they are: what is more are buffers, as that of
-the rotary positions. Of 41 starts 39 are within -0.01 and +0.2 GiB."""
+"""How far the printed size of 8- or 16-bit weights is from their count, however large they are: the excess is buffers, such as that of the
+rotary positions. Of 41 starts 39 are within -0.01 and +0.2 GiB."""
 _STEP_OFF = 0.1
-"""How far a step of a dense text model is from what is counted: vLLM's profile shows 0.98 to 1.05 of one of 2,048 to 32,768 tokens."""
+"""How far a step of a dense text model is from what is counted: vLLM's profile shows 0.98 to 1.05 of one with 2,048 to 32,768 tokens."""
 _WORK = ("outside torch", "working set", "sampler", "encoder")
 """Terms of the profile run."""
 
@@ -49,9 +49,9 @@ def served(
     token: float | None = None,
     request: int | None = None,
 ) -> Served:
-    """Return what becomes of a card of `total` bytes. The first of `terms` are the weights; the context is one of them or of `beside`.
+    """Return how a GPU of `total` bytes is used. The first of `terms` are the weights; the context is one of them or of `beside`.
 
-    `cached` is the setup whose attention is in the cache, where it is another one; `token` are the bytes of a token, where they are not
+    `cached` is the setup whose attention is in the cache, if it is another one; `token` are the bytes per token, if they are not
     those of all layers.
     """
     if token is None:
@@ -72,7 +72,7 @@ def served(
 
 
 def _printed_token(setup: Setup, server: Server, request: int | None) -> float:
-    """Return the bytes of what vLLM prints as a token: of a request of full length, with its windows and states, or of every token.
+    """Return the bytes of what vLLM prints as a token: of a full-length request, with its windows and states, or of every token.
 
     Source: vllm 0.20.0 and 0.20.1 v1/core/kv_cache_utils.py, _report_kv_cache_config.
     """
@@ -84,7 +84,7 @@ def _printed_token(setup: Setup, server: Server, request: int | None) -> float:
 
 
 def _phases(terms: tuple[Term, ...], beside: tuple[Term, ...], cache: ByteRange) -> Iterator[Phase]:
-    """Yield the moments of a start: weights alone, the profile run, and the server with its cache."""
+    """Yield the moments of a startup: weights alone, the profile run, and the server with its cache."""
     loaded, every = terms[0], (*terms, *beside)
     context = tuple(term for term in every if term.name == "context")
     yield Phase(name="load", terms=(loaded, *context))
@@ -95,7 +95,7 @@ def _phases(terms: tuple[Term, ...], beside: tuple[Term, ...], cache: ByteRange)
 
 
 def loaded_weights(setup: Setup, server: Server) -> Term:
-    """Return the weights that stay on the card."""
+    """Return the weights that stay on the GPU."""
     whole, beside = weights.weights(setup), round(beside_a_share(setup) + _scales_left(setup, server))
     if server.drafted:
         beside += round(weights.proposing_layer(setup) / setup.layout.tensor)
@@ -107,20 +107,20 @@ def loaded_weights(setup: Setup, server: Server) -> Term:
 
 
 def _scales_left(setup: Setup, server: Server) -> float:
-    """Return the bytes of scales of 4-bit experts that loading leaves on one card of a model with compressed keys."""
+    """Return the bytes of 4-bit expert scales that loading leaves on one GPU for a model with compressed keys."""
     if setup.weights.name != "mxfp4" or not any(layer.compression for layer in setup.shape.each):
         return 0.0
     return server.profile.scale_bytes * routed(setup.shape) / (setup.layout.tensor * setup.layout.pipeline)
 
 
 def _is_counted_exactly(setup: Setup) -> bool:
-    """Return whether nothing but the sizes of a text model decides its weights: no tower, and no choice of what is packed."""
+    """Return whether only the sizes of a text model determine its weights: no tower, and no choice of what is packed."""
     shape = setup.shape
     return is_plain_text(shape) and shape.latent is None and not shape.each and setup.weights.bytes_per_param >= 1
 
 
 def is_plain_text(shape: Shape) -> bool:
-    """Return whether it is a model of text whose sizes are its own."""
+    """Return whether it is a text model whose sizes are its own."""
     return shape.vision is None and not shape.guessed
 
 
@@ -148,10 +148,10 @@ def _whole_width(shape: Shape) -> int:
 
 
 def workspace(setup: Setup) -> float:
-    """Return the values for each token of a step in the two buffers of routed experts; 0 without experts.
+    """Return the values per token of a step in the two buffers of routed experts; 0 without experts.
 
-    Each token is there once for each of its experts, as wide as the hidden states or what an expert makes of them: workspace_shapes of
-    vllm/model_executor/layers/fused_moe/fused_moe.py. Tensor parallel cards divide the experts, not the hidden states.
+    Each token is there once per expert it uses, as wide as the hidden states or the expert's intermediate output: workspace_shapes of
+    vllm/model_executor/layers/fused_moe/fused_moe.py. Tensor parallel GPUs divide the experts, not the hidden states.
     """
     experts = setup.shape.experts
     if experts is None:
@@ -161,9 +161,9 @@ def workspace(setup: Setup) -> float:
 
 
 def cuda_graphs(setup: Setup, server: Server, sizes: int, each: float, around: float = 0.0) -> Term | None:
-    """Return CUDA graphs for so many sizes of batches; None where none are captured.
+    """Return CUDA graphs for this many batch sizes; None if none are captured.
 
-    `each` are bytes of one graph and layer, `around` those of one graph whatever its layers.
+    `each` are bytes per graph and layer, `around` those per graph whatever its layers.
     """
     if not server.graphs:
         return None
@@ -177,12 +177,12 @@ def _cards(setup: Setup) -> int:
 
 
 def block_bytes(setup: Setup) -> int:
-    """Return the bytes of one block of the cache on one card."""
+    """Return the bytes of one block of the cache on one GPU."""
     return round(BLOCK * token_bytes(setup))
 
 
 def token_bytes(setup: Setup) -> float:
-    """Return the bytes of one token in the cache of one card."""
+    """Return the bytes of one token in the cache of one GPU."""
     return inference.cache_per_token(setup) * inference.heads_fraction(setup) / setup.layout.pipeline
 
 

@@ -1,6 +1,6 @@
-"""vLLM: its cache is fraction x card - weights - what the profile run takes, at its peak and outside of torch.
+"""vLLM: its cache is fraction x GPU - weights - what the profile run uses, at its peak and outside torch.
 
-Source: vllm/v1/worker/gpu_worker.py, determine_available_memory. Weights are loaded without a look at the fraction.
+Source: vllm/v1/worker/gpu_worker.py, determine_available_memory. Weights are loaded without checking the fraction.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ from oomdoctor.memory.term import term
 from oomdoctor.units import GIB
 
 _OUTSIDE_LOW, _OUTSIDE_MORE, _OUTSIDE_MORE_BETWEEN = 0.3, 0.2 * GIB, 0.4 * GIB
-"""How little of what the rules say grows outside of torch, and how much more it may be, on one card and on several: 0.03 to 0.35 GiB are
-printed of one, and 0.2 to 0.95 or 2.1 to 2.2 of several."""
+"""How much less than the rules say may grow outside torch, and how much more, on one GPU and on several: 0.03 to 0.35 GiB is printed for
+one, and 0.2 to 0.95 or 2.1 to 2.2 for several."""
 _LOGIT_LOW, _LOGIT_HIGH = 0.75, 1.3
 _ENCODER_LOW, _ENCODER_HIGH = 0.6, 1.4
 _SAMPLER_LOW, _SAMPLER_HIGH = 0.88, 1.06
 """How far the sampler of a text model is from what is counted before 0.20, where every version prints it: 0.89 to 1.04 of it."""
 _AROUND = 26
-"""Layers that one CUDA graph costs whatever its layers: vLLM 0.19 prints 0.9 GiB for 32 layers and 51 sizes and 1.6 for 80 ("Graph
-capturing finished"), with a piecewise and a full graph of each size."""
+"""The fixed cost of one CUDA graph, in layers: vLLM 0.19 prints 0.9 GiB for 32 layers and 51 sizes and 1.6 for 80 ("Graph capturing
+finished"), with a piecewise and a full graph of each size."""
 _GRAPHS_HIGH, _EXPERT_GRAPHS_HIGH = 1.2, 2.0
-"""How much more graphs may be than is counted: those of experts print up to twice as much."""
+"""How much more graphs may use than is counted: those of experts print up to twice as much."""
 _GRAPHS_LEFT = 0.3 * GIB
-"""And what they may leave beside it however few they are."""
+"""And what they may leave in addition, however few they are."""
 _SMALL_GRAPHS, _DENSE_UNTIL, _STRIDES = 3, 256, (8, 16)
-"""Sizes 1, 2 and 4, then every eighth, from 256 on every sixteenth (vllm/config/vllm.py, _set_cudagraph_sizes)."""
+"""Sizes 1, 2 and 4, then every eighth, from 256 every sixteenth (vllm/config/vllm.py, _set_cudagraph_sizes)."""
 _PADDED_HEAD = 256
-"""The width of a head of latent attention in a cache that keeps whole heads: vLLM 0.5.4, models/deepseek_v2.py."""
+"""The width of a latent attention head in a cache that keeps whole heads: vLLM 0.5.4, models/deepseek_v2.py."""
 
 _FRACTION = 0.9
-"""The memory fraction of a server that takes the same of every card (vllm/config/cache.py before 0.20)."""
+"""The memory fraction of a server that uses the same on every GPU (vllm/config/cache.py before 0.20)."""
 
 
 def start(setup: Setup, server: Server, total: int) -> Served:
-    """Return what vLLM makes of a card of `total` bytes, with its checks in the order in which a start meets them."""
+    """Return how vLLM uses a GPU of `total` bytes, with its checks in the order in which startup reaches them."""
     context, work = cuda_context(setup), profiled_step(setup, server)
     outside, profile = _outside_torch(setup, server), server.profile
     loaded = _more(loaded_weights(setup, server), adapter_bytes(setup, server))
@@ -68,7 +68,7 @@ def start(setup: Setup, server: Server, total: int) -> Served:
     terms = (loaded, outside, work, *inside, *((context,) if profile.context_inside else ()))
     beside = (*(() if profile.context_inside else (context,)), *late)
     cached = setup if profile.caches_latent else _with_whole_heads(setup)
-    cache, request, told = remaining(taken, terms), request_bytes(cached, server), _told_cache(cached, server)
+    cache, request, told = remaining(taken, terms), request_bytes(cached, server), _configured_cache(cached, server)
     if told is not None:
         cache, taken = ByteRange(told, told, told), sum(term.bytes for term in terms) + told
 
@@ -93,10 +93,10 @@ def start(setup: Setup, server: Server, total: int) -> Served:
 
 
 def profiled_step(setup: Setup, server: Server) -> Term:
-    """Return the peak of the profile run: pictures in their encoder, the layers for all tokens of a step, or the sampler.
+    """Return the peak of the profile run: images in their encoder, the layers for all tokens of a step, or the sampler.
 
-    The sampler has a row of scores for each request. Beside the scores are the hidden states that go in and come out, and the workspace
-    of experts where it stays; beside all but the encoder is what is alive of the pictures.
+    The sampler has a row of logits per request. In addition to the logits there are its input and output hidden states, and the workspace
+    of experts if it stays; in addition to all but the encoder, there is what is live of the images.
     """
     media = tried_media(setup, server)
     peaks = [_more(one_step(setup, server), media.kept), _more(_sampler(setup, server, media), media.kept)]
@@ -108,7 +108,7 @@ def profiled_step(setup: Setup, server: Server) -> Term:
 
 
 def _sampler(setup: Setup, server: Server, media: TriedMedia) -> Term:
-    """Return the scores of the requests of the profile run, and what is beside them."""
+    """Return the logits of the requests in the profile run, and what exists alongside them."""
     shape, profile = setup.shape, server.profile
     each, requests = profile.logit_bytes, min(server.requests, server.batched, media.requests or server.requests)
     basis = f"{each:g} bytes x vocabulary x {requests} requests: vllm/v1/worker/gpu_model_runner.py, _dummy_sampler_run"
@@ -120,19 +120,19 @@ def _sampler(setup: Setup, server: Server, media: TriedMedia) -> Term:
 
 
 def _as_loaded(setup: Setup, server: Server, loaded: Term) -> Term:
-    """Return the weights at their peak: 16 bit, where the server packs them itself once all of them are there."""
+    """Return the weights at their peak: 16 bit, if the server itself packs them once all of them are loaded."""
     if not (server.packs and server.profile.loads_wide):
         return loaded
     return loaded_weights(replace(setup, weights=known_format("bf16")), server)
 
 
 def _more(part: Term, size: int) -> Term:
-    """Return a term with so many bytes more, whatever its range."""
+    """Return a term with this many bytes more, whatever its range."""
     return replace(part, bytes=part.bytes + size, low=part.low + size, high=part.high + size)
 
 
-def _told_cache(setup: Setup, server: Server) -> int | None:
-    """Return the cache that the server is told to have: bytes, or blocks."""
+def _configured_cache(setup: Setup, server: Server) -> int | None:
+    """Return the cache size given to the server: bytes, or blocks."""
     if server.cache_told is not None or server.blocks_told is None:
         return server.cache_told
     return server.blocks_told * block_bytes(setup)
@@ -145,7 +145,7 @@ def _cuda_graphs(setup: Setup, server: Server) -> Term | None:
 
 
 def _graph_sizes(server: Server) -> int:
-    """Return for how many sizes of batches graphs are captured."""
+    """Return the number of batch sizes for which graphs are captured."""
     profile = server.profile
     largest = min(profile.graph_requests * server.requests, profile.largest_graph)
     dense, sparse = (min(largest, _DENSE_UNTIL - 1) // _STRIDES[0], max(0, largest - _DENSE_UNTIL + _STRIDES[1]) // _STRIDES[1])
@@ -160,7 +160,7 @@ def _outside_torch(setup: Setup, server: Server) -> Term:
 
 
 def _with_whole_heads(setup: Setup) -> Setup:
-    """Return the setup as a cache sees it that keeps whole heads of latent attention, each as wide as a kernel takes them."""
+    """Return the setup as seen by a cache that keeps whole latent attention heads, each as wide as a kernel requires."""
     shape = setup.shape
     if shape.latent is None:
         return setup
@@ -173,7 +173,7 @@ def _default_fraction(query: ShareQuery) -> float:
 
 
 def _card_bytes(expected: Served, seen: Mapping[str, int], log: Mapping[str, Value]) -> int | None:
-    """Return the card that explains the cache that the log shows: the cache is what the fraction leaves."""
+    """Return the GPU size that explains the cache in the log: the cache is what the fraction leaves."""
     del log
     if "kv cache" not in seen:
         return None
