@@ -1,4 +1,4 @@
-"""The user's cache: things that can be made again, kept whole or not at all. A cache that cannot be used is no error."""
+"""The user's cache: things that can be recreated, kept completely or not at all. An unusable cache is not an error."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def folder() -> str:
-    """Where they lie."""
+    """Return the folder they are in."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(base, "oomdoctor")
 
 
 def read(name: str, path: str | None = None) -> bytes | None:
-    """Return what was kept under a name; None where nothing was, or where somebody else could have written it."""
+    """Return what was kept under a name; None if nothing was, or if someone else could have written it."""
     try:
         handle = os.open(os.path.join(folder() if path is None else path, name), _FLAGS)
         with open(handle, "rb") as file:
@@ -27,13 +27,13 @@ def read(name: str, path: str | None = None) -> bytes | None:
 
 
 def _is_own(status: os.stat_result) -> bool:
-    """Return whether a file can have been written by this user and by root alone. What is kept is as trusted as the program itself."""
+    """Return whether a file can have been written only by this user or root. What is kept is as trusted as the program itself."""
     is_plain = stat.S_ISREG(status.st_mode)
     return is_plain and (not hasattr(os, "geteuid") or (status.st_uid in (0, os.geteuid()) and not status.st_mode & _BY_OTHERS))
 
 
 def keep(name: str, data: bytes, path: str | None = None) -> None:
-    """Keep data under a name (`kind-....`), and of the same kind only the newest."""
+    """Keep data under a name (`kind-....`), and only the newest of each kind."""
     path = folder() if path is None else path
     kind = name.partition("-")[0] + "-"
     try:

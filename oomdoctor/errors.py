@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class OomdoctorError(Exception):
-    """A wrong use, with a message for the person at the terminal."""
+    """Incorrect use, with a message for the person at the terminal."""
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -28,7 +28,7 @@ class UsageError(OomdoctorError):
 
 
 class NothingReadError(OomdoctorError):
-    """Inputs of which none could be read, with a line for each."""
+    """None of the inputs could be read; contains a line for each."""
 
     def __init__(self, lines: tuple[str, ...]) -> None:
         super().__init__("; ".join(lines))

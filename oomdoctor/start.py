@@ -1,4 +1,4 @@
-"""Where the program starts: a command to run is not kept waiting for what reads other command lines."""
+"""Where the program starts: a command to run does not wait for the parser of other command lines to load."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from importlib import import_module
 from typing import NoReturn
 
 _INTERRUPTED = 130
-"""What shells report of a program that SIGINT ended."""
+"""What shells report for a program ended by SIGINT."""
 _COLLECT_AFTER = 200_000
-"""Objects between two searches for circular garbage, which take 7 % of a diagnosis: it makes 60,000 objects and 500 that are garbage."""
+"""Objects between two garbage collections, which take 7 % of a diagnosis: it creates 60,000 objects, 500 of which are garbage."""
 
 
 def main() -> NoReturn:
     """Run the command line."""
-    # Until something can say that it was interrupted, Ctrl-C ends the program as the system does: without a word.
+    # Until something can report an interruption, Ctrl-C ends the program as the system does: silently.
     interrupted = signal.getsignal(signal.SIGINT)
     if interrupted is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     gc.set_threshold(_COLLECT_AFTER)
     options = None
-    if sys.argv[1:2] == ["run"] and os.name != "nt":  # on Windows click also replaces patterns by the names of files
+    if sys.argv[1:2] == ["run"] and os.name != "nt":  # on Windows click also expands patterns to file names
         options = import_module("oomdoctor.cli.runs.run_options").plain_options(sys.argv[2:])
     if options is None:
         command_line = import_module("oomdoctor.cli.main")

@@ -20,13 +20,13 @@ _DIGITS = 30
 _SIZE = re.compile(r"\s*(-?\d[\d,_]*(?:\.\d*)?(?:[eE][+-]?\d{1,3})?)\s*(?:([kKmMgGtTpP])(?:i?[bB]?|o)|[bB]|[bB]ytes?)?\s*\Z")
 
 _DECIMAL_COMMA = re.compile(r"-?\d+,(?:\d{1,2}|\d{4,})\Z")
-"""A comma without three digits behind it parts no thousands: some locales write it for the point."""
+"""A comma not followed by three digits is not a thousands separator: some locales use it as the decimal point."""
 
 
 def parse_size(text: str, unit: str = "") -> int | None:
-    """Bytes of a printed size (`1.25 GiB`, `81kB`, `6.48G`, `1,234 bytes`, `0B`); None when it is not one.
+    """Return the bytes of a printed size (`1.25 GiB`, `81kB`, `6.48G`, `1,234 bytes`, `0B`); None if it is not one.
 
-    `unit` is used where the text is a bare number (`GiB` and so on; "" means bytes).
+    `unit` is used if the text is a bare number (`GiB` and so on; "" means bytes).
     """
     size = _SIZE.match(text)
     if size is None:
@@ -43,25 +43,25 @@ def parse_size(text: str, unit: str = "") -> int | None:
 
 
 def format_size(size: int) -> str:
-    """Print a size for a person: two decimals, the unit that keeps the number below 1024."""
+    """Format a size for a person: two decimals, the unit that keeps the number below 1024."""
     sign, magnitude = ("-", -size) if size < 0 else ("", size)
     if magnitude < KIB:
         return f"{sign}{magnitude} B"
     for scale, name in ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
-        # One step below the border already rounds up to it: 1023.999 MiB is better read as 1.00 GiB.
+        # One step below the boundary already rounds up to it: 1023.999 MiB is more readable as 1.00 GiB.
         if magnitude >= scale - scale // 2048:
             return f"{sign}{magnitude / scale:.2f} {name}"
     return f"{sign}{magnitude} B"
 
 
 def format_figure(name: str, value: object) -> str:
-    """Print a figure as its name says: `*_bytes` with a unit, `*_share` as percent, all else as it is."""
+    """Format a figure according to its name: `*_bytes` with a unit, `*_share` as percent, anything else as it is."""
     if name.endswith("_bytes") and isinstance(value, int):
         return format_size(value)
     return format_share(float(value)) if name.endswith("_share") and isinstance(value, (int, float)) else str(value)
 
 
 def format_share(share: float) -> str:
-    """Print a share of one as percent: `0.4 %`, `37 %`."""
+    """Format a fraction of one as percent: `0.4 %`, `37 %`."""
     percent = share * 100
     return f"{percent:.1f} %" if abs(percent) < 10 else f"{percent:.0f} %"

@@ -1,6 +1,6 @@
 """Versions of packages, drivers and CUDA, in the order of PEP 440: `2.3.0rc1` is older than `2.3.0`, `2.3.0+cu121` is not older.
 
-`packaging` is loaded with the first version that is read: a diagnosis without one does not pay for it.
+`packaging` is loaded when the first version is read: a diagnosis without one does not pay for it.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 _LONGEST = 100
 _RELEASE, _LAST = 3, 9999
-"""Numbers of a release, and one that no last number of a release reaches."""
+"""Number of components in a release, and a value that no last component reaches."""
 _CLAUSE = re.compile(r"(===|==|!=|>=|<=|~=|>|<)\s*(\S+)")
 _NUMBERS = re.compile(r"v?([0-9]{1,9}(?:\.[0-9]{1,9}){0,5})(?![0-9])")
 
 
 @lru_cache(maxsize=1024)
 def parse_version(text: str | None) -> Version | None:
-    """Return the version that `text` states; None where it states none.
+    """Return the version that `text` states; None if it states none.
 
-    What PEP 440 does not know (`2.1.2-py310_cuda`) counts as the numbers that it begins with.
+    What PEP 440 does not accept (`2.1.2-py310_cuda`) counts as the numbers that it begins with.
     """
     text = (text or "").strip()[:_LONGEST]
     if not any(map(str.isdecimal, text)):
@@ -38,7 +38,7 @@ def parse_version(text: str | None) -> Version | None:
 
 
 def last_release(text: str | None) -> str | None:
-    """Return the last release of the series that fewer than three numbers name (`0.8`), which may be any of it; any other text as it is."""
+    """Return the last release of a series named by fewer than three numbers (`0.8`), which may be any of it; any other text unchanged."""
     known = parse_version(text)
     if known is None or known.is_prerelease or len(known.release) >= _RELEASE:
         return text
@@ -46,16 +46,16 @@ def last_release(text: str | None) -> str | None:
 
 
 def at_least(version: str | None, minimum: str | None) -> bool | None:
-    """Return whether a version is `minimum` or newer; None where one of them is unknown."""
+    """Return whether a version is `minimum` or newer; None if one of them is unknown."""
     left = parse_version(version)
     right = None if left is None else parse_version(minimum)
     return None if left is None or right is None else left >= right
 
 
 def within(version: str | None, since: str | None = None, until: str | None = None) -> bool | None:
-    """Return whether a version lies in a span whose ends both belong to it; None where the version is unknown.
+    """Return whether a version is within a range that includes both ends; None if the version is unknown.
 
-    `until` names a whole series: `4.57` holds for 4.57.3 too, `4.57.2` does not. An end that is missing is open.
+    `until` names a whole series: `4.57` includes 4.57.3 too, `4.57.2` does not. A missing end is open.
     """
     known = parse_version(version)
     if known is None:
@@ -65,14 +65,14 @@ def within(version: str | None, since: str | None = None, until: str | None = No
 
 
 def in_span(version: str | None, since: str | None, until: str | None) -> bool:
-    """Return whether a known version is `since` or newer and older than `until`; an end that is missing is open."""
+    """Return whether a known version is `since` or newer and older than `until`; a missing end is open."""
     return parse_version(version) is not None and at_least(version, since) is not False and not at_least(version, until)
 
 
 def satisfies(version: str | None, specifier: str) -> bool | None:
-    """Return whether a version is one that a requirement asks for (`>=0.21,<0.22`); None where the version is unknown.
+    """Return whether a version satisfies a requirement (`>=0.21,<0.22`); None if the version is unknown.
 
-    packaging's own specifiers take as long to load as all the rest that a requirement needs.
+    packaging's own specifiers take as long to load as everything else that a requirement needs.
     """
     known = parse_version(version)
     return None if known is None else all(_meets(known, clause.strip()) for clause in specifier.split(",") if clause.strip())
