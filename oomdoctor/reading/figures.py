@@ -16,7 +16,9 @@ from oomdoctor.units import parse_size
 
 _NO_LETTER = r"(?![A-Za-z0-9_])"
 _UNIT = rf"(?:[KMGT]i?[Bb]|[kmgt]b|bytes?|B){_NO_LETTER}|[MGT](?=[\s,;.)\]/]|$)|字节"
-_SIZE = re.compile(rf"(?<![A-Za-z0-9_.])(?<![A-Za-z0-9_]-)~?(?!\d{1,3}(?:\.\d)?B(?!\w))(?P<size>\d[\d,]{{0,24}}(?:\.\d{{1,6}})?\s?(?:{_UNIT}))")
+_SIZE = re.compile(
+    rf"(?<![A-Za-z0-9_.])(?<![A-Za-z0-9_]-)~?(?!\d{{1,3}}(?:\.\d)?B(?!\w))(?P<size>\d[\d,]{{0,24}}(?:\.\d{{1,6}})?\s?(?:{_UNIT}))"
+)
 _BARE = re.compile(r"(?<![\w.-])(?P<size>\d{4,20})(?![\w.:]\w|\s?tokens?\b)")
 _BEHIND, _BEFORE = "behind-", "before-"
 _OVER, _USED, _ANOTHER = "over", "used", "another"
