@@ -377,7 +377,7 @@ def test_the_bytes_that_a_fix_frees(name: str, facts: dict[str, Fact], size: int
 
 def test_a_need_that_is_unknown_is_named() -> None:
     (fix,) = advised("fsdp-full-shard", facts=LLAMAFACTORY).fixes
-    assert [one.en for one in fix.needs] == ["more than one card"]
+    assert [one.en for one in fix.needs] == ["more than one GPU"]
     (fix,) = advised("fsdp-full-shard", facts={**LLAMAFACTORY, "training.world_size": 8}).fixes
     assert fix.needs == ()
 
@@ -387,7 +387,7 @@ def test_a_need_that_is_unknown_is_named() -> None:
     pytest.param("working-set-fills-card", {**FULL_CARD, "training.accumulation": 1}, ["torch.cuda.empty_cache() in the training loop"], id="nobody thinks of accumulation"),
     pytest.param("working-set-fills-card", {"derived.unallocated_share": 0.3}, [], id="there is something to win back"),
     pytest.param("working-set-fills-card", {}, [], id="unknown is no reason to speak"),
-    pytest.param("fragmentation", {}, ["A bigger card"], id="fragmentation"),
+    pytest.param("fragmentation", {}, ["A bigger GPU"], id="fragmentation"),
     pytest.param("kv-cache-too-small", {}, ["A lower --gpu-memory-utilization or --mem-fraction-static"], id="the wrong direction"),
     pytest.param("no-such-problem", {}, [], id="a problem without wrong advice"),
 ])  # fmt: skip
