@@ -383,7 +383,7 @@ def test_a_need_that_is_unknown_is_named() -> None:
 
 
 @pytest.mark.parametrize(("problem", "facts", "expected"), [
-    pytest.param("working-set-fills-card", {**FULL_CARD, "training.accumulation": 8}, ["torch.cuda.empty_cache() in the training loop", "More accumulation steps at the same batch per card"], id="accumulation is in use"),
+    pytest.param("working-set-fills-card", {**FULL_CARD, "training.accumulation": 8}, ["torch.cuda.empty_cache() in the training loop", "More accumulation steps at the same batch size per device"], id="accumulation is in use"),
     pytest.param("working-set-fills-card", {**FULL_CARD, "training.accumulation": 1}, ["torch.cuda.empty_cache() in the training loop"], id="nobody thinks of accumulation"),
     pytest.param("working-set-fills-card", {"derived.unallocated_share": 0.3}, [], id="there is something to win back"),
     pytest.param("working-set-fills-card", {}, [], id="unknown is no reason to speak"),
