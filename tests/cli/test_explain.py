@@ -81,7 +81,7 @@ def test_no_line_of_a_page_is_wider_than_the_terminal(name: str, width: int) -> 
 def test_a_problem_is_explained_with_the_figures_of_its_example() -> None:
     document = rule_page(book(), "working-set-fills-card", Wording("en"), "0")
     assert headings(document)[:4] == ["Why it happens, with the figures of the example", "How sure", "Example", "What it says"]
-    assert "22.71 GiB of 23.65 GiB were live tensors" in text_of(document)
+    assert "22.71 GiB of 23.65 GiB was in live tensors" in text_of(document)
 
 
 def test_a_problem_lists_its_fixes_in_order_with_the_keys_of_every_framework() -> None:
