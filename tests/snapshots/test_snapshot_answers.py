@@ -51,7 +51,7 @@ def test_the_text_says(tmp_path: Path, program: Program, lang: str, says: list[s
 
 
 @pytest.mark.parametrize(("size", "says"), [
-    pytest.param("8GiB", "Much of the card is neither this process's nor free", id="a card of others"),
+    pytest.param("8GiB", "Much of the GPU is neither free nor used by this process", id="a card of others"),
     pytest.param("2400MiB", "What the memory is in use for", id="a card of our own"),
 ])  # fmt: skip
 def test_a_card_that_is_known_tells_of_others(tmp_path: Path, size: str, says: str) -> None:
