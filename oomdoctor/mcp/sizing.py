@@ -28,9 +28,9 @@ from oomdoctor.report.safety.redact import redact_text
 from oomdoctor.report.wire.check import convert_check
 
 Gpu = Annotated[str | None, Field(description="The card: a name (RTX 4090, 2xH100) or a size (24GB).")]
-Gpus = Annotated[int | None, Field(description="How many cards.", ge=1, le=100_000)]
+Gpus = Annotated[int | None, Field(description="Number of cards.", ge=1, le=100_000)]
 Model = Annotated[str | None, Field(description="A model by name (Qwen3-8B), or a folder or file with its config.json.")]
-Framework = Annotated[str | None, Field(description="llamafactory, transformers, ms-swift, torchtune, vllm ..., where no config shows it.")]
+Framework = Annotated[str | None, Field(description="llamafactory, transformers, ms-swift, torchtune, vllm ..., if no config shows it.")]
 Settings = Annotated[
     dict[str, str | int | float | bool],
     Field(
@@ -38,9 +38,11 @@ Settings = Annotated[
         "load_bits, lora_rank, precision, memory_share ..."
     ),
 ]
-Only = Annotated[list[str], Field(description="Take the fixes, issues and plans of these ids and nothing else.")]
-PlanNumber = Annotated[int | None, Field(description="The plan of plan_fit, from 1; default: the first that the files can hold.", ge=1)]
-Review = Annotated[bool, Field(description="Take also what a person should decide, which may change what is trained.")]
+Only = Annotated[list[str], Field(description="Use only the fixes, issues and plans with these IDs.")]
+PlanNumber = Annotated[
+    int | None, Field(description="The plan number from plan_fit, from 1; default: the first that can be written to the files.", ge=1)
+]
+Review = Annotated[bool, Field(description="Include changes that a person should decide, which may change what is trained.")]
 
 
 class SizingTools:
@@ -59,7 +61,7 @@ class SizingTools:
         settings: Settings = {},  # noqa: B006
         serve: Annotated[bool, Field(description="Serve the model instead of training it.")] = False,
     ) -> EstimateAnswer:
-        """Say what a training run or a server takes of a card, part by part, and whether it fits. Give config files or a model."""
+        """Estimate the GPU memory of a training run or a server, part by part, and whether it fits. Give config files or a model."""
         roots, wording = self._box.roots, self._box.wording
         run = estimate(
             roots.paths(config), model=roots.model(model), gpu=gpu, gpus=gpus, framework=framework, settings=settings, serve=serve
@@ -83,9 +85,9 @@ class SizingTools:
         gpu: Gpu = None,
         gpus: Gpus = None,
         framework: Framework = None,
-        top: Annotated[int, Field(description="Plans at most.", ge=1, le=10)] = 3,
+        top: Annotated[int, Field(description="Maximum number of plans.", ge=1, le=10)] = 3,
     ) -> PlanAnswer:
-        """Say what to change so that a run fits its cards, the smallest change first. Needs a config, a log or a model. Writes nothing."""
+        """Show what to change so that a run fits its cards, smallest change first. Needs a config, a log or a model. Writes nothing."""
         roots, wording = self._box.roots, self._box.wording
         if not (config or logs or model):
             raise UsageError("what to plan? give `config`, `logs` or `model`")
@@ -114,7 +116,7 @@ class SizingTools:
         gpus: Gpus = None,
         model: Model = None,
     ) -> CheckAnswer:
-        """Say before a run what is wrong in its config, what has no effect, and with a card whether it fits. Reads only."""
+        """Check a config before a run: errors, settings without effect and, given a card, whether it fits. Read-only."""
         roots, wording = self._box.roots, self._box.wording
         result = check(roots.paths(config), gpu=gpu, gpus=gpus, model=roots.model(model))
         told = self._box.tell(
@@ -142,13 +144,13 @@ class SizingTools:
         only: Only = [],  # noqa: B006
         review: Review = False,
     ) -> FixAnswer:
-        """Show as a diff how the config files would be changed so that the run fits and nothing in them is wrong. Writes nothing."""
+        """Show a diff of the config files that makes the run fit and fixes their problems. Writes nothing."""
         changes = self._fix(config, logs, gpu, gpus, model, plan, only, review=review)
         return self._fixed(changes)
 
     def apply_fix(
         self,
-        digest: Annotated[str, Field(description="The digest of propose_fix; the other arguments must be those given to it.")],
+        digest: Annotated[str, Field(description="The digest from propose_fix; the other arguments must be the same as in that call.")],
         config: Annotated[list[str], Field(description="The config files to change.", min_length=1)],
         logs: Logs = [],  # noqa: B006
         gpu: Gpu = None,
@@ -158,10 +160,10 @@ class SizingTools:
         only: Only = [],  # noqa: B006
         review: Review = False,
     ) -> FixAnswer:
-        """Write what propose_fix showed into the config files; a copy of each is kept as FILE.bak-1."""
+        """Write the changes shown by propose_fix to the config files; a copy of each is kept as FILE.bak-1."""
         changes = self._fix(config, logs, gpu, gpus, model, plan, only, review=review)
         if _digest(changes) != digest:
-            raise UsageError("the changes are not those of that digest: the files or the arguments are others now; ask propose_fix again")
+            raise UsageError("the changes do not match that digest: the files or the arguments have changed; call propose_fix again")
         for path in changes.applied.files:
             self._box.roots.path(path)
         apply_fix(changes)

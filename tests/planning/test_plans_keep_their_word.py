@@ -124,7 +124,7 @@ untie_embeddings_and_output_weights: True
 
 @pytest.mark.parametrize(("files", "card"), [
     pytest.param({"sft.yaml": LLAMAFACTORY.format(kind="full", more="deepspeed: examples/deepspeed/ds_z2_config.json")}, "A100-40GB",
-                 id="LLaMA-Factory with a stock file that is not at hand"),
+                 id="LLaMA-Factory with a stock file that is not available"),
     pytest.param({"sft.yaml": LLAMAFACTORY.format(kind="full", more="deepspeed: ds.json"), "ds.json": ZERO2}, "RTX 4090",
                  id="LLaMA-Factory with a DeepSpeed file of one's own"),
     pytest.param({"sft.yaml": LLAMAFACTORY.format(kind="lora", more="lora_rank: 8")}, "Tesla T4", id="LLaMA-Factory without DeepSpeed"),
@@ -277,7 +277,7 @@ def test_where_the_files_break_every_plan_the_setting_that_conflicts_is_named(ze
     for path, text in zip(files, (STATED_TWICE, zero), strict=True):
         path.write_text(text, encoding="utf-8")
     plans = cast("Plans[Estimate]", oomdoctor.plan(files, gpu="RTX 4090", gpus=1))
-    places = {(Path(each.file).name, each.key, "the DeepSpeed JSON says 4" in each.why.en) for each in plans.broken}
+    places = {(Path(each.file).name, each.key, "the DeepSpeed JSON has 4" in each.why.en) for each in plans.broken}
     assert (bool(plans.plans), places) == (not is_broken, {("ds.json", "train_micro_batch_size_per_gpu", True)} if is_broken else set())
     asked = [*map(str, files), "--gpu", "RTX 4090", "--gpus", "1", "--lang", "en"]
     for command in ("plan", "fix"):

@@ -112,7 +112,7 @@ def test_a_server_that_started_is_compared_as_well() -> None:
     started = of(short_of_a_request().rsplit("ValueError", 1)[0] + "INFO: Application startup complete.\n")
     assert started.case.served is not None and not started.case.incidents
     report = render(compose(started, Wording("en"), "0"))
-    assert "What the server printed of its memory" in report and "By these figures" not in report
+    assert "Memory figures printed by the server" in report and "By these figures" not in report
 
 
 def test_json_has_the_budget_and_what_was_seen() -> None:
@@ -124,7 +124,7 @@ def test_json_has_the_budget_and_what_was_seen() -> None:
 
 
 @pytest.mark.parametrize(("lang", "words"), [
-    pytest.param("en", ["the log shows 15.27 GiB", "By these figures it fails where", "With it the run should fit."], id="English"),
+    pytest.param("en", ["the log shows 15.27 GiB", "By these figures it fails because", "With it the run should fit."], id="English"),
     pytest.param("zh", ["服务的显存预算", "日志显示 15.27 GiB", "按这些数字，会卡在这里", "这样改之后应该放得下。"], id="Chinese"),
 ])  # fmt: skip
 def test_the_report_says_it(lang: str, words: list[str]) -> None:

@@ -20,7 +20,7 @@ FAILS = "def test_a():\n    x = mib(3000)\n    parts = [mib(1000), {'y': mib(200
 
 def test_a_failure_of_memory_has_its_diagnosis(run: Run) -> None:
     text = text_of(run(FAILS))
-    assert "- oomdoctor -" in text and "GPU memory ran out on GPU 0: 3.91 GiB asked, 2.14 GiB free of 8.00 GiB." in text
+    assert "- oomdoctor -" in text and "GPU memory ran out on GPU 0: 3.91 GiB requested, 2.14 GiB of 8.00 GiB free." in text
     assert "\n1. " in text and "\n3. " in text and "\n4. " not in text
 
 
@@ -48,7 +48,7 @@ def test_what_a_traceback_held_is_named_and_let_go(run: Run) -> None:
     result = run(FAILS + "def test_b(): assert torch.cuda.memory_allocated(0) == 0\n")
     assert outcomes(result) == {"failed": 1, "passed": 1}
     text = " ".join(text_of(result).split())
-    assert "held 5.86 GiB on cuda:0 after its end: x in test_memory.py:6 (2.93 GiB), parts in test_memory.py:6 (2.93 GiB)" in text
+    assert "kept 5.86 GiB alive on cuda:0 after it ended: x in test_memory.py:6 (2.93 GiB), parts in test_memory.py:6 (2.93 GiB)" in text
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,10 @@ def test_what_led_to_the_failure_is_held_too(run: Run) -> None:
 
 def test_a_leak_names_what_is_left(run: Run) -> None:
     text = text_of(run("KEPT = []\n@pytest.mark.gpu_memory_leak\ndef test_a(): KEPT.append(mib(2))\n"))
-    assert "each run leaves about 2.00 MiB; 10 runs took it from 12.00 MiB to 32.00 MiB; left behind: 10 x uint8[2097152]" in text
+    assert (
+        "each run leaves about 2.00 MiB; over 10 runs, memory in use went from 12.00 MiB to 32.00 MiB; left behind: 10 x uint8[2097152]"
+        in text
+    )
 
 
 def test_without_a_device_a_test_is_not_repeated(run: Run) -> None:

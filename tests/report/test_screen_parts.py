@@ -81,7 +81,7 @@ def test_a_step_is_a_line(fix: Fix, line: str) -> None:
 @pytest.mark.parametrize(
     ("settle", "cause", "last"),
     [
-        pytest.param("sigkill", None, "look in the kernel's log", id="an open verdict is settled before an open cause"),
+        pytest.param("sigkill", None, "check the kernel log", id="an open verdict is settled before an open cause"),
         pytest.param(
             None, OpenCause(findings=(), settled_by=Text("its config", "配置"), command="oomdoctor diagnose LOG --config CONFIG"),
             "To settle it: its config: `oomdoctor diagnose train.log --config CONFIG`", id="the command has the name of the log",
@@ -118,7 +118,7 @@ def test_a_kill_is_no_surer_in_the_headline_than_below_it() -> None:
     finding = replace(samples.TOO_LARGE, confidence=Certainty.POSSIBLE)
     found = replace(base, case=replace(base.case, incidents=(incident,), verdict=verdict), findings=(finding,))
     assert verdict_certainty(found) is finding_certainty(found, finding) is Certainty.POSSIBLE
-    assert screen(found).startswith("Possibly the host killed it for memory")
+    assert screen(found).startswith("The host possibly killed it for memory")
 
 
 def test_a_finding_is_no_surer_than_the_verdict() -> None:
@@ -142,7 +142,7 @@ def test_the_message_is_shown_where_the_headline_says_less() -> None:
         ),
         pytest.param(
             RunSettings(model="org/base-7b", method="serve", max_num_seqs=64, max_model_len=8192, tensor_parallel=2),
-            "Read as: LLaMA-Factory · base-7b · serving · 64 requests at a time · 8,192 tokens · TP 2 · 23.69 GiB",
+            "Read as: LLaMA-Factory · base-7b · serving · 64 concurrent requests · 8,192 tokens · TP 2 · 23.69 GiB",
             id="serving",
         ),
         pytest.param(RunSettings(micro_batch=-1), "Read as: LLaMA-Factory · 23.69 GiB", id="what is no size is left out"),
@@ -167,7 +167,7 @@ def test_another_error_is_a_line_with_rank_and_place(tmp_path: Path, lang: str) 
     )
     text = screen(diagnose([tmp_path / "k.log"]), lang)
     says = {
-        "en": "No memory failure. Rank 5 failed first: ValueError: sample 8812 has no images",
+        "en": "Not a memory failure. Rank 5 failed first: ValueError: sample 8812 has no images",
         "zh": "最先出错的是 rank 5：ValueError: sample 8812 has no images",
     }
     assert says[lang] in text

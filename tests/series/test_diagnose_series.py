@@ -122,10 +122,10 @@ def test_what_comes_after_the_failure_is_left_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "log", "why"), [
     pytest.param(csv([20.0 * GIB] * 5), OOM, "fewer than 8 samples", id="too few samples"),
-    pytest.param(csv([20.0 * GIB] * 30, interval=60.0), OOM, "samples lie 60 s apart", id="a sample a minute"),
+    pytest.param(csv([20.0 * GIB] * 30, interval=60.0), OOM, "samples are 60 s apart", id="a sample a minute"),
     pytest.param(csv(STEADY).replace("23040 MiB", "[N/A]", 7), OOM, "7 of 600 samples have no value", id="values that are missing"),
-    pytest.param(csv(STEADY), "2026-03-05 05:06:07,000 - ERROR - " + OOM, "lies outside the times", id="a failure of another day"),
-    pytest.param("step 1 loss 0.4\n", OOM, "no series of memory", id="another log"),
+    pytest.param(csv(STEADY), "2026-03-05 05:06:07,000 - ERROR - " + OOM, "outside the time range", id="a failure of another day"),
+    pytest.param("step 1 loss 0.4\n", OOM, "not a known memory series", id="another log"),
 ])  # fmt: skip
 def test_what_cannot_be_told_is_a_gap(tmp_path: Path, text: str, log: str, why: str) -> None:
     diagnosis = diagnosed(tmp_path, text, log)
@@ -142,7 +142,7 @@ def test_each_form_of_the_report_shows_the_series(tmp_path: Path, lang: str) -> 
     assert re.search("[\u2801-\u28ff]{20}", terminal.render(document, width=100, color=False, chart=9))
     assert not re.search("[\u2801-\u28ff]", terminal.render(document, width=100, color=False))
     assert "<svg" in html.render(document)
-    words = {"en": "an hour, between", "zh": "推算：每小时"}[lang]
+    words = {"en": "per hour, between", "zh": "推算：每小时"}[lang]
     assert words in markdown.render(document)
     report = json.loads(json_text(convert_diagnosis(diagnosis, Wording(lang), "0"), redact=True))
     validate(report)
@@ -179,5 +179,5 @@ def test_one_card_shows_its_phases(tmp_path: Path) -> None:
 
 def test_a_series_stands_in_place_of_what_the_log_prints(tmp_path: Path) -> None:
     log = "".join(f"step {at} | allocated 9.00 GiB | reserved 10.00 GiB\n" for at in range(20)) + OOM
-    assert [chart.title for chart in charts(oomdoctor.diagnose(log))] == ["Memory as the log prints it"]
+    assert [chart.title for chart in charts(oomdoctor.diagnose(log))] == ["Memory as printed in the log"]
     assert [chart.axis for chart in charts(diagnosed(tmp_path, csv(STEADY), log))] == ["min"]

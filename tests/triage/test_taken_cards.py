@@ -44,7 +44,7 @@ def test_what_several_campaigns_met_is_a_group_of_the_card(met: list[Met], group
     taken = find_taken_cards(rows)
     read = decode(taken.grouped(rows[0]), type=JobRow)
     assert (read.group, read.retry) == (group, retry)
-    assert ("held by others" in failure_of(read, Wording("en"))) == (group != OWN)
+    assert ("other processes" in failure_of(read, Wording("en"))) == (group != OWN)
 
 
 def test_another_failure_of_no_known_node_stays_with_its_campaign() -> None:
@@ -54,10 +54,10 @@ def test_another_failure_of_no_known_node_stays_with_its_campaign() -> None:
 
 
 @pytest.mark.parametrize(("retry", "jobs", "recovered", "words"), [
-    pytest.param("retry", 2, 0, "a restart may do", id="twice is chance"),
-    pytest.param("retry", 3, 0, "it comes again: a restart alone is no cure", id="three times, and none got past it"),
-    pytest.param("retry", 9, 1, "a restart may do", id="a later start got past it"),
-    pytest.param("stop", 9, 0, "do not restart as it is", id="it stops at once"),
+    pytest.param("retry", 2, 0, "a restart may work", id="twice is chance"),
+    pytest.param("retry", 3, 0, "it will recur: a restart alone is not enough", id="three times, and none got past it"),
+    pytest.param("retry", 9, 1, "a restart may work", id="a later start got past it"),
+    pytest.param("stop", 9, 0, "do not restart as is", id="it stops at once"),
     pytest.param("unknown", 9, 0, "", id="nobody knows"),
 ])  # fmt: skip
 def test_what_many_met_alike_no_restart_alone_cures(retry: Retry, jobs: int, recovered: int, words: str) -> None:
