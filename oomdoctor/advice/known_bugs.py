@@ -31,7 +31,7 @@ def bug_heading(bug: KnownBug) -> Text:
     name = f"{bug.program} {bug.version}" if bug.version is not None else bug.program
     if bug.state == "intended":
         return Text(f"Changed default of {name}", f"{name} 的默认行为变化")
-    return Text(f"Known bug of {name}", f"{name} 的已知缺陷")
+    return Text(f"Known bug in {name}", f"{name} 的已知缺陷")
 
 
 def _finding(bug: KnownBug, steps: tuple[Fix, ...]) -> Finding:
@@ -65,7 +65,7 @@ def _newer(bug: KnownBug) -> Text:
     return Text(f"Upgrade {bug.program} to its newest release", f"将 {bug.program} 升级到最新版本")
 
 
-_NOT_CONFIRMED = Text("Users report it; no maintainer has confirmed it", "这是用户的报告，维护者尚未确认")
+_NOT_CONFIRMED = Text("Reported by users; no maintainer has confirmed it", "这是用户的报告，维护者尚未确认")
 
 
 def _how(bug: KnownBug) -> Text:

@@ -315,10 +315,10 @@ def _batch_note(before: float, after: float, world: float | None) -> Text:
     if world is None:
         if old == new:
             return Text(f"keeps {new} samples per card and update", f"每卡每次更新仍为 {new} 个样本")
-        return Text(f"{new} samples per card and update, it was {old}", f"每卡每次更新由 {old} 个样本变为 {new} 个")
+        return Text(f"{new} samples per card and update, previously {old}", f"每卡每次更新由 {old} 个样本变为 {new} 个")
     if old == new:
         return Text(f"keeps the effective batch at {new}", f"有效批大小仍为 {new}")
-    return Text(f"the effective batch becomes {new}, it was {old}", f"有效批大小由 {old} 变为 {new}")
+    return Text(f"the effective batch becomes {new}, previously {old}", f"有效批大小由 {old} 变为 {new}")
 
 
 def _only_an_example(row: SettingRecord, old: _Old, to: str) -> Text | None:

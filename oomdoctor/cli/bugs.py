@@ -25,10 +25,10 @@ FORMATS = ("terminal", "markdown", "json")
 @language_option(" of the list")
 @RULES
 def bugs(named: tuple[str, ...], format_: str, output: str | None, lang: str | None, rules: str | None) -> None:
-    """List the known memory bugs and changed defaults of releases: what shows, which releases have it, what helps.
+    """List the known memory bugs and changed defaults of releases: symptoms, affected releases, and workarounds.
 
-    PACKAGE==VERSION lists those of one release, PACKAGE all of a program, FILE (pip freeze, conda list, collect_env, - for standard
-    input) those of all that is installed. Without any, the programs are listed.
+    PACKAGE==VERSION lists those of one release, PACKAGE all of a program, and FILE (pip freeze, conda list or collect_env output,
+    - for standard input) those of everything installed. Without arguments, the programs are listed.
 
     \b
     Examples:
@@ -37,7 +37,7 @@ def bugs(named: tuple[str, ...], format_: str, output: str | None, lang: str | N
       oomdoctor bugs deepspeed trl==0.14.0
       pip freeze | oomdoctor bugs -
 
-    Exit status: 0, or 2 where nothing is known by that name.
+    Exit status: 0, or 2 if nothing by that name is known.
     """
     listing = known_bugs(named, rules=rules)
     wording = Wording(lang or locale_language(os.environ))

@@ -23,12 +23,12 @@ FORMATS = ("terminal", "markdown", "json", "sarif")
 
 @click.command()
 @click.argument("configs", nargs=-1, required=True, type=click.Path())
-@click.option("--gpu", help="The card: a name (RTX 4090, A100-80GB) or a size (24GB); then also whether the run fits.")
+@click.option("--gpu", help="The card: a name (RTX 4090, A100-80GB) or a size (24GB); also checks whether the run fits.")
 @GPUS
 @MODEL_OF_CONFIG
 @HUB
 @SERVER_VERSION
-@click.option("--strict", is_flag=True, help="A warning, and a run that may not fit, end with status 1 too.")
+@click.option("--strict", is_flag=True, help="Exit with status 1 on warnings, and if the run may not fit.")
 @format_option(FORMATS, "report")
 @output_option("report")
 @language_option(" of the report")
@@ -46,9 +46,9 @@ def check(
     lang: str | None,
     rules: str | None,
 ) -> None:
-    """Say of a config, before anything runs, what in it stops the run or has no effect, and whether it fits the cards.
+    """Check a config before anything runs: what would stop the run, what has no effect, and whether it fits the cards.
 
-    CONFIGS are the files of one run; those beside them that they name are read too.
+    CONFIGS are the config files of one run; local files that they name are read too.
 
     \b
     Examples:
@@ -56,7 +56,7 @@ def check(
       oomdoctor check sft.yaml --gpu "RTX 4090" --gpus 4
       oomdoctor check train.sh ds_z3.json --strict --format sarif --output check.sarif
 
-    Exit status: 0 fine, 1 an error, or it does not fit, 2 could not run.
+    Exit status: 0 no problems, 1 an error or the run does not fit, 2 could not run.
     """
     result = check_config(configs, gpu=gpu, gpus=gpus, model=model, hub=hub, server_version=server_version, rules=rules)
     write(_render(result, format_, Wording(lang or locale_language(os.environ)), to_terminal=output is None), output)

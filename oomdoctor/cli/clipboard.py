@@ -27,10 +27,10 @@ def copy(text: str, environ: Mapping[str, str], terminal: str = _TERMINAL) -> st
     """Send a text to the clipboard. Return what hindered it, None where it was sent; whether the terminal took it is not known."""
     escape = sequence(text, environ)
     if escape is None:
-        return f"the text is longer than terminals copy ({_MOST} bytes); use --output"
+        return f"the text exceeds the terminal copy limit ({_MOST} bytes); use --output"
     try:
         with open(terminal, "w", encoding="ascii") as file:
             file.write(escape)
     except OSError:
-        return "there is no terminal to copy by; use --output"
+        return "there is no terminal to copy through; use --output"
     return None

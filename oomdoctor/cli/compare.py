@@ -27,13 +27,13 @@ _NONE = "-"
 @click.command()
 @click.argument("before", metavar="A", type=click.Path(exists=True))
 @click.argument("after", metavar="B", type=click.Path(exists=True))
-@click.option("--config", "-c", nargs=2, multiple=True, metavar="A B", help="A config file of each run (- for none; repeatable).")
+@click.option("--config", "-c", nargs=2, multiple=True, metavar="A B", help="A config file for each run (- for none; repeatable).")
 @click.option("--env", nargs=2, default=(_NONE, _NONE), metavar="A B", help="A text that describes each run's machine (- for none).")
 @format_option(FORMATS, "answer")
 @output_option("answer")
 @language_option()
 @RULES
-@click.option("--exit-zero", is_flag=True, help="End with status 0 also when something that matters changed.")
+@click.option("--exit-zero", is_flag=True, help="Exit with status 0 even if something that matters changed.")
 @NO_REDACT
 def compare(
     before: str,
@@ -47,11 +47,11 @@ def compare(
     exit_zero: bool,
     no_redact: bool,
 ) -> None:
-    """Say what changed from A to B that matters for memory, the most suspicious first ("it fitted last week").
+    """Show what changed from A to B that affects memory, most suspicious first ("it fit last week").
 
-    A and B are logs or folders of logs, configs (.yaml, .json, .sh), or machines: the JSON of `oomdoctor env`, or what
-    collect_env, transformers env, nvidia-smi, pip freeze and the like printed. A log may hold its machine's description.
-    Two memory snapshots are compared by what their lines hold.
+    A and B are logs or folders of logs, configs (.yaml, .json, .sh), or machines: the JSON of `oomdoctor env`, or the output of
+    collect_env, transformers env, nvidia-smi, pip freeze and similar tools. A log may include a description of its machine. Two
+    memory snapshots are compared by the memory that each line of code holds.
 
     \b
     Examples:
@@ -60,7 +60,7 @@ def compare(
       oomdoctor compare old.yaml new.yaml
       oomdoctor env --format json > now.json && oomdoctor compare last-week.json now.json
 
-    Exit status: 0 nothing changed that is known to matter, 1 something did, 2 could not run.
+    Exit status: 0 no change known to matter, 1 such a change was found, 2 could not run.
     """
     wording = Wording(lang or locale_language(os.environ))
     if is_snapshot(before) and is_snapshot(after):

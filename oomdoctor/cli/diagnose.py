@@ -45,17 +45,19 @@ FORMATS = ("terminal", "markdown", "json", "html", "svg", "sarif")
 @click.argument("paths", nargs=-1, type=click.Path(readable=False))
 @format_option(FORMATS, "report")
 @FULL
-@click.option("--reply", is_flag=True, help="A short answer to the reporter, in the reporter's language, as Markdown to paste.")
+@click.option("--reply", is_flag=True, help="Write a short answer to the reporter, in the reporter's language, as Markdown to paste.")
 @config_option("A config file or launch script of the run (repeatable).")
 @SERIES
 @SNAPSHOT
 @output_option("report")
 @language_option(" of the report")
 @click.option("--include", multiple=True, metavar="GLOB", help="In folders, read only files that match (repeatable).")
-@click.option("--exclude", multiple=True, metavar="GLOB", help="In folders, leave out files that match (repeatable).")
+@click.option("--exclude", multiple=True, metavar="GLOB", help="In folders, skip files that match (repeatable).")
 @MACHINE
 @RULES
-@click.option("--jobs", "-j", type=click.IntRange(1, 64), default=None, help="Threads that read (default: the number of CPUs, at most 4).")
+@click.option(
+    "--jobs", "-j", type=click.IntRange(1, 64), default=None, help="Number of reader threads (default: the number of CPUs, at most 4)."
+)
 @NO_REDACT
 @EXIT_ZERO
 def diagnose(
@@ -76,11 +78,11 @@ def diagnose(
     no_redact: bool,
     exit_zero: bool,
 ) -> None:
-    """Say whether memory ran out in a run, what failed first, where the memory went, and what to change.
+    """Find out whether a run ran out of memory, what failed first, where the memory went, and what to change.
 
-    PATHS are the logs of one run: files (also .gz, .zst, .xz, .bz2), folders, globs, or - for standard input. Attempts and jobs
-    that are numbered, jobs in one folder, and many logs that failed each in its own way, are told apart: then there is a line
-    for each, and the command that shows one in full.
+    PATHS are the logs of one run: files (including .gz, .zst, .xz, .bz2), folders, globs, or - for standard input. Numbered
+    attempts and jobs, several jobs in one folder, and many logs that each failed differently are treated as separate runs: the
+    output then has one line per run and the command that shows one in full.
 
     \b
     Examples:
@@ -93,8 +95,8 @@ def diagnose(
       pbpaste | oomdoctor diagnose - --format markdown --lang zh
       pbpaste | oomdoctor diagnose - --reply
 
-    Exit status: 0 no memory failure, 1 a memory failure (certain or possible), 2 could not run, or could not read all of
-    what shows no failure. What could not be read is named on standard error.
+    Exit status: 0 no memory failure, 1 a memory failure (certain or possible), 2 could not run, or found no failure but
+    could not read everything. Anything that could not be read is named on standard error.
     """
     logs = log_paths(paths) if paths or not series else []
     beginning = _beginning(logs, include, exclude) if reply else b""
@@ -166,7 +168,7 @@ def log_paths(paths: Sequence[str]) -> Sequence[str]:
     if paths:
         return paths
     if stdin_is_terminal():
-        raise UsageError("name a log, a folder, or - for standard input (oomdoctor diagnose --help)")
+        raise UsageError("specify a log, a folder, or - for standard input (oomdoctor diagnose --help)")
     return ["-"]
 
 
@@ -175,7 +177,7 @@ def _beginning(logs: Sequence[str], include: Sequence[str], exclude: Sequence[st
     if set(logs) == {"-"}:
         data = sys.stdin.buffer.read(_PASTED + 1)
         if len(data) > _PASTED:
-            raise UsageError("--reply answers an issue; give a log of this size as a file")
+            raise UsageError("--reply answers an issue; pass a log of this size as a file")
         return data
     try:
         with open(str(next(expand_sources(logs, include, exclude), "")), "rb") as file:

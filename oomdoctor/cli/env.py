@@ -24,13 +24,13 @@ FORMATS = ("terminal", "markdown", "json", "html")
 
 
 @click.command()
-@click.option("--python", "-p", metavar="PATH", help="The interpreter of the run, or its environment's folder (default: the active one's).")
-@click.option("--deep", is_flag=True, help="Import torch in that interpreter and ask it too (takes as long as that import).")
-@click.option("--from", "from_", metavar="FILE", help="Read the machine from what a tool printed (- for standard input), not from here.")
+@click.option("--python", "-p", metavar="PATH", help="The run's interpreter, or its environment folder (default: the active one).")
+@click.option("--deep", is_flag=True, help="Import torch in that interpreter and query it too (takes as long as the import).")
+@click.option("--from", "from_", metavar="FILE", help="Read the machine from a tool's output (- for standard input), not from here.")
 @format_option(FORMATS, "report")
 @output_option("report")
 @language_option(" of the report")
-@click.option("--check", is_flag=True, help="End with status 1 when something was found that makes runs fail.")
+@click.option("--check", is_flag=True, help="Exit with status 1 if anything was found that would make runs fail.")
 @RULES
 @NO_REDACT
 def env(
@@ -44,11 +44,11 @@ def env(
     rules: str | None,
     no_redact: bool,
 ) -> None:
-    """Say what this machine, its driver, its cards and its torch are, and what of it would make a run fail.
+    """Describe this machine, its driver, its cards and its torch, and report anything that would make a run fail.
 
-    torch is not imported unless --deep asks for it; then it runs in a process of its own, with a time limit. --from takes
-    the output of collect_env (torch, vLLM, SGLang), transformers env, accelerate env, llamafactory-cli env, ds_report,
-    nvidia-smi, pip freeze, conda list, an issue that holds any of them, or the JSON of this command.
+    torch is not imported unless --deep is given; it is then imported in a separate process with a time limit. --from reads the
+    output of collect_env (torch, vLLM, SGLang), transformers env, accelerate env, llamafactory-cli env, ds_report, nvidia-smi,
+    pip freeze, conda list, an issue that contains any of them, or the JSON of this command.
 
     \b
     Examples:
@@ -58,7 +58,7 @@ def env(
       oomdoctor env --from issue.md
       oomdoctor env --check && torchrun train.py
 
-    Exit status: 0 looked, 1 with --check when something makes runs fail, 2 could not run.
+    Exit status: 0 completed, 1 with --check if something would make runs fail, 2 could not run.
     """
     machine = environment(from_, python=python, deep=deep, rules=rules)
     wording = Wording(lang or locale_language(os.environ))

@@ -41,61 +41,65 @@ class _Tokens(click.IntRange):
         """Return the number. Fail where it is none, or out of range."""
         known = int(value) if str(value).isdecimal() else read_number(str(value))
         if known is None:
-            self.fail(f"{value!r} is no number of tokens; write 4096 or 4k", param, ctx)
+            self.fail(f"{value!r} is not a number of tokens; write 4096 or 4k", param, ctx)
         number: int = super().convert(known, param, ctx)
         return number
 
 
 @click.command()
 @click.argument("configs", nargs=-1, type=click.Path())
-@click.option("--spec", type=click.Path(), help="One JSON object a line in, one a line out; - is standard input.")
+@click.option("--spec", type=click.Path(), help="One JSON object per line in, one per line out; - is standard input.")
 @click.option("--gpu", help="The card: a name (RTX 4090, A100-80GB) or a size (24GB).")
 @GPUS
 @MODEL
 @HUB
-@click.option("--framework", help="The framework where no config shows it (transformers, llamafactory, ms-swift, torchtune ...).")
+@click.option("--framework", help="The framework if no config shows it (transformers, llamafactory, ms-swift, torchtune ...).")
 @click.option(
     "--method",
     "methods",
     multiple=True,
     type=click.Choice([*_TRAINED, *_WAYS]),
-    help="What is trained, and how; can be given again: --method lora --method ppo.",
+    help="What is trained, and how; repeatable: --method lora --method ppo.",
 )
-@click.option("--reward-model", help="The model that scores answers (PPO); default: one like the trained.")
-@click.option("--critic-model", help="The model that PPO's critic is made from; default: the reward model.")
-@click.option("--serve", is_flag=True, help="Serve with vLLM (or what --framework names) instead of training.")
+@click.option("--reward-model", help="The model that scores responses (PPO); default: one like the trained model.")
+@click.option("--critic-model", help="The model PPO's critic is initialized from; default: the reward model.")
+@click.option("--serve", is_flag=True, help="Serve with vLLM (or the program in --framework) instead of training.")
 @SERVER_VERSION
 @click.option(
-    "--share", "memory_share", type=click.FloatRange(0.01, 1.0), help="Share of the card that a server takes (gpu_memory_utilization)."
+    "--share", "memory_share", type=click.FloatRange(0.01, 1.0), help="Share of the card a server reserves (gpu_memory_utilization)."
 )
-@click.option("--batch", "micro_batch", type=click.IntRange(1, 100_000), help="Samples on one card in one forward pass.")
-@click.option("--length", "sequence_length", type=_Tokens(1, 1_000_000_000), help="Tokens of the longest sample (4096, or 4k).")
-@click.option("--accumulation", type=click.IntRange(1, 1_000_000), help="Micro batches of one step.")
-@click.option("--rank", "lora_rank", type=click.IntRange(1, 100_000), help="Rank of LoRA.")
-@click.option("--targets", "lora_targets", help="What LoRA adapts: all, or module names with commas.")
-@click.option("--optimizer", help="Optimizer, as the framework writes it (adamw_torch, adamw_8bit ...).")
-@click.option("--bits", "load_bits", type=click.Choice(["4", "8", "16"]), help="Load the weights in so many bits.")
-@click.option("--precision", type=click.Choice(["bf16", "fp16", "fp32"]), help="Type of the computation.")
-@click.option("--weights", "weight_format", help="Format of the weights on the card: bf16, fp32, nf4, gptq-int4, q4_k_m ...")
-@click.option("--strategy", help='How the run is spread, in words: zero3, fsdp2, "fsdp 32 + tp 8", device_map.')
-@click.option("--zero", "zero_stage", type=click.IntRange(0, 3), help="ZeRO stage of DeepSpeed.")
+@click.option("--batch", "micro_batch", type=click.IntRange(1, 100_000), help="Samples per card in one forward pass.")
+@click.option("--length", "sequence_length", type=_Tokens(1, 1_000_000_000), help="Tokens in the longest sample (4096, or 4k).")
+@click.option("--accumulation", type=click.IntRange(1, 1_000_000), help="Micro-batches per step.")
+@click.option("--rank", "lora_rank", type=click.IntRange(1, 100_000), help="LoRA rank.")
+@click.option("--targets", "lora_targets", help="What LoRA adapts: all, or comma-separated module names.")
+@click.option("--optimizer", help="Optimizer, as spelled by the framework (adamw_torch, adamw_8bit ...).")
+@click.option("--bits", "load_bits", type=click.Choice(["4", "8", "16"]), help="Load the weights with this many bits.")
+@click.option("--precision", type=click.Choice(["bf16", "fp16", "fp32"]), help="Compute data type.")
+@click.option("--weights", "weight_format", help="Weight format on the card: bf16, fp32, nf4, gptq-int4, q4_k_m ...")
+@click.option("--strategy", help='How the run is distributed, in words: zero3, fsdp2, "fsdp 32 + tp 8", device_map.')
+@click.option("--zero", "zero_stage", type=click.IntRange(0, 3), help="DeepSpeed ZeRO stage.")
 @click.option("--checkpointing/--no-checkpointing", "gradient_checkpointing", default=None, help="Gradient checkpointing.")
-@click.option("--packing/--no-packing", default=None, help="All samples have one length.")
-@click.option("--attention", type=click.Choice(["eager", "sdpa", "flash_attention_2"]), help="Kernel of the attention.")
-@click.option("--fused-loss/--no-fused-loss", "fused_cross_entropy", default=None, help="A loss without whole logits (Liger, chunks).")
-@click.option("--offload", multiple=True, type=click.Choice(list(_OFFLOADS)), help="What is kept on the host; can be given again.")
-@click.option("--size", "pixels", help="Pixels of a picture or film: 1024, or 1280x720.")
-@click.option("--frames", "video_frames", type=click.IntRange(1, 10_000), help="Frames of a film.")
-@click.option("--cached", multiple=True, type=click.Choice(list(_CACHES)), help="What is made once before training on pictures.")
-@click.option("--swap", "swapped_blocks", type=click.IntRange(1, 1000), help="Blocks that wait on the host (blocks_to_swap).")
-@click.option("--kv-cache", "kv_cache_dtype", help="Type of the cache of keys and values: fp8, q8_0 ...")
-@click.option("--gpu-layers", type=click.IntRange(0, 10_000), help="Layers that llama.cpp or Ollama puts on the card (-ngl, num_gpu).")
-@click.option("--counter", type=click.Choice(["nvidia-smi", "max_reserved", "max_allocated"]), help="Whose figure; default: nvidia-smi.")
+@click.option("--packing/--no-packing", default=None, help="All samples have the same length.")
+@click.option("--attention", type=click.Choice(["eager", "sdpa", "flash_attention_2"]), help="Attention kernel.")
+@click.option(
+    "--fused-loss/--no-fused-loss", "fused_cross_entropy", default=None, help="A loss that never holds all logits at once (Liger, chunks)."
+)
+@click.option("--offload", multiple=True, type=click.Choice(list(_OFFLOADS)), help="What is offloaded to the host; repeatable.")
+@click.option("--size", "pixels", help="Image or video resolution: 1024, or 1280x720.")
+@click.option("--frames", "video_frames", type=click.IntRange(1, 10_000), help="Number of video frames.")
+@click.option("--cached", multiple=True, type=click.Choice(list(_CACHES)), help="What is precomputed before training on images.")
+@click.option("--swap", "swapped_blocks", type=click.IntRange(1, 1000), help="Blocks kept on the host (blocks_to_swap).")
+@click.option("--kv-cache", "kv_cache_dtype", help="KV cache data type: fp8, q8_0 ...")
+@click.option("--gpu-layers", type=click.IntRange(0, 10_000), help="Layers that llama.cpp or Ollama offloads to the GPU (-ngl, num_gpu).")
+@click.option(
+    "--counter", type=click.Choice(["nvidia-smi", "max_reserved", "max_allocated"]), help="Which figure to show; default: nvidia-smi."
+)
 @click.option("--sweep", "axes", help="A table of batches and lengths: batch,length or length=2048..32768 or batch=1,2,6.")
-@click.option("--cards", "compares_cards", is_flag=True, help="A table of the usual cards of 8 to 288 GB, 1 to 8 of each, and which fit.")
-@click.option("--formats", "compares_formats", is_flag=True, help="A table of the formats of the weights, which fit, and how long.")
-@click.option("--trace", is_flag=True, help="Count activations in the model's own code (needs torch, transformers and a config.json).")
-@click.option("--snapshot", type=click.Path(), help="Trace two steps, run torch's allocator on them, write what memory_viz draws.")
+@click.option("--cards", "compares_cards", is_flag=True, help="A table of common cards from 8 to 288 GB, 1 to 8 of each, and which fit.")
+@click.option("--formats", "compares_formats", is_flag=True, help="A table of weight formats, which fit, and up to what length.")
+@click.option("--trace", is_flag=True, help="Count activations using the model's own code (needs torch, transformers and a config.json).")
+@click.option("--snapshot", type=click.Path(), help="Trace two steps, run torch's allocator on them, and write a file for memory_viz.")
 @RULES
 @format_option(FORMATS, "answer")
 @output_option("answer")
@@ -124,10 +128,10 @@ def estimate(
     lang: str | None,
     **settings: str | float | bool | None,
 ) -> None:
-    """Say what a run takes of a card, part by part, and whether it fits.
+    """Estimate how much memory a run needs on a card, part by part, and whether it fits.
 
-    CONFIGS are the files of the run: LLaMA-Factory, axolotl or GLM-4 YAML, DeepSpeed or Trainer JSON, a launch script. A model may
-    stand there by its name.
+    CONFIGS are the run's files: LLaMA-Factory, axolotl or GLM-4 YAML, DeepSpeed or Trainer JSON, or a launch script. A model name
+    can be given instead.
 
     \b
     Examples:
@@ -144,11 +148,12 @@ def estimate(
       oomdoctor estimate --spec runs.jsonl --format jsonl
       oomdoctor estimate sft.yaml --model ./my-model --snapshot steps.pickle --gpu 24GB
 
-    --sweep gives what each batch needs with each length, which of them fit the card, and the largest that do: training has samples at
-    a time and tokens of each, a server requests at a time and tokens of each. a..b doubles from a to b; 16 values of each at most.
+    --sweep shows the memory needed for each combination of batch and length, which of them fit the card, and the largest that do:
+    for training, samples at a time and tokens per sample; for a server, concurrent requests and tokens per request. a..b doubles
+    from a to b; at most 16 values each.
 
-    Exit status: 0 it fits or no card was named, 1 it does not fit or is too close to say (of a sweep: nothing surely fits), 2 could
-    not run.
+    Exit status: 0 it fits or no card was given, 1 it does not fit or is too close to call (for a sweep: nothing is certain to
+    fit), 2 could not run.
     """
     if spec is not None:
         _answer_lines(spec, output)
@@ -161,7 +166,7 @@ def estimate(
     if model is not None and is_question(model):
         worded = read_question(model)
         if worded.model is None:
-            raise UsageError(f"no model stands in “{model[:200]}”: name one with its size (Qwen3-8B), or with --model")
+            raise UsageError(f"no model found in “{model[:200]}”: give one with its size (Qwen3-8B), or use --model")
         serve = serve or worded.serves
         model, gpu, gpus, framework = worded.model, gpu or worded.gpu, gpus or worded.gpus, framework or worded.framework
         aside = ("model", *(("method", *OF_TRAINING) if serve else ()))
@@ -170,10 +175,10 @@ def estimate(
     question = _Question(model=model, gpu=gpu, gpus=gpus, framework=framework, settings=known, serve=serve, hub=hub, rules=rules)
     wording = Wording(lang or locale_language(os.environ))
     if sum((axes is not None, compares_cards, compares_formats)) > 1:
-        raise UsageError("--sweep, --cards and --formats are a table each: take one")
+        raise UsageError("--sweep, --cards and --formats each produce a table: use only one")
     if axes is not None or compares_cards or compares_formats:
         if trace or snapshot is not None:
-            raise UsageError("a table does not go with --trace and --snapshot: a trace is of one batch and length")
+            raise UsageError("a table cannot be combined with --trace or --snapshot: a trace covers one batch and length")
         text, status = _table(configs, axes, question, format_, wording, to_terminal=output is None, of_cards=compares_cards)
         write(text, output)
         sys.exit(status)
@@ -191,7 +196,7 @@ def _sides(pixels: str | None) -> dict[str, int]:
         return {}
     sides = re.fullmatch(r"(\d{2,5})(?:\s{0,2}[x×*]\s{0,2}(\d{2,5}))?", pixels.strip())
     if sides is None:
-        raise UsageError(f"--size {pixels}: write the pixels of an edge (1024), or width and height (1280x720)")
+        raise UsageError(f"--size {pixels}: give the pixels of one edge (1024), or width and height (1280x720)")
     return {"picture_width": int(sides[1]), "picture_height": int(sides[2] or sides[1])}
 
 
@@ -201,7 +206,7 @@ def _methods(methods: tuple[str, ...]) -> dict[str, str]:
     for name in methods:
         setting = "finetuning" if name in _TRAINED else "method"
         if settings.get(setting, name) != name:
-            raise UsageError(f"--method {settings[setting]} and --method {name} exclude each other; take one")
+            raise UsageError(f"--method {settings[setting]} and --method {name} are mutually exclusive")
         settings[setting] = name
     return settings
 
@@ -237,7 +242,7 @@ def _table(
     if not of_cards:
         return tables.alternatives_text(oomdoctor.compare_formats(configs, **question), format_, wording, to_terminal=to_terminal)
     if question["gpu"] is not None or question["gpus"] is not None:
-        raise UsageError("--cards looks at the usual cards itself: leave out --gpu and --gpus")
+        raise UsageError("--cards checks the common cards itself: omit --gpu and --gpus")
     compared = oomdoctor.compare_cards(
         configs,
         model=question["model"],
@@ -252,7 +257,7 @@ def _table(
 
 def _write_snapshot(run: RunEstimate, path: str) -> None:
     if run.simulation is None:
-        raise UsageError("--snapshot is for training: a server takes its share of the card at once")
+        raise UsageError("--snapshot is for training: a server reserves its share of the card at once")
     try:
         with open(path, "wb") as file:
             file.write(run.simulation.snapshot)

@@ -21,15 +21,15 @@ from oomdoctor.report.wording.wording import Wording
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path())
-@config_option("A config file or launch script of the run, to be changed (repeatable).")
-@click.option("--gpu", help="The card that the run is to fit: a name (RTX 4090, A100-80GB) or a size (24GB). Default: the card of the log.")
+@config_option("A config file or launch script of the run to change (repeatable).")
+@click.option("--gpu", help="The card the run should fit: a name (RTX 4090, A100-80GB) or a size (24GB). Default: the card in the log.")
 @GPUS
 @MODEL_OF_CONFIG
-@click.option("--plan", type=click.IntRange(1, 50), metavar="N", help="Write this plan of `oomdoctor plan`.")
-@click.option("--only", multiple=True, metavar="ID", help="Write this fix, complaint or plan and nothing else (repeatable).")
-@click.option("--yes", "-y", is_flag=True, help="Write without asking, and also what a person should decide.")
-@click.option("--dry-run", is_flag=True, help="Show the difference and write nothing.")
-@click.option("--output", "-o", type=click.Path(file_okay=False), metavar="DIR", help="Write the changed files into this folder instead.")
+@click.option("--plan", type=click.IntRange(1, 50), metavar="N", help="Write this plan from `oomdoctor plan`.")
+@click.option("--only", multiple=True, metavar="ID", help="Write only this fix, complaint or plan (repeatable).")
+@click.option("--yes", "-y", is_flag=True, help="Write without asking, including changes that a person should decide.")
+@click.option("--dry-run", is_flag=True, help="Show the diff and write nothing.")
+@click.option("--output", "-o", type=click.Path(file_okay=False), metavar="DIR", help="Write the changed files to this folder instead.")
 @language_option(" of what is said")
 @RULES
 def fix(
@@ -46,22 +46,23 @@ def fix(
     lang: str | None,
     rules: str | None,
 ) -> None:
-    """Change the config of a run so that it fits: only the values, with comments, order and quotes as they are.
+    """Edit a run's config so that it fits: only values change; comments, order and quotes are preserved.
 
-    PATHS are config files of the run (.yaml, .json, .sh, .py, .ipynb), its logs, or both. The difference is shown first; a copy of each
+    PATHS are config files of the run (.yaml, .json, .sh, .py, .ipynb), its logs, or both. The diff is shown first; a copy of each
     changed file is kept as FILE.bak-1, FILE.bak-2 and so on. A change that needs a DeepSpeed JSON or an accelerate file creates
-    it, and never overwrites one.
+    it, but never overwrites one.
 
     \b
     What is written:
-      always      what in the configs stops the run or has no effect
-      and either  the first plan that makes the run fit, where the model and
+      always      fixes for config problems that stop the run or have no effect
+      and either  the first plan that makes the run fit, if the model and
                   the card are known (--plan N: another one)
-      or          each fix of the diagnosis that is safe; with --yes also the
-                  first fix of each finding
-      --only ID   that one and nothing else
+      or          each safe fix from the diagnosis; with --yes also the
+                  first fix for each finding
+      --only ID   only that one
 
-    Safe is what changes neither what is trained nor on how many samples. All else, a plan with such a part too, needs --yes.
+    A change is safe if it affects neither what is trained nor the number of samples. Anything else, including a plan with such a
+    part, needs --yes.
 
     \b
     Examples:
@@ -72,12 +73,12 @@ def fix(
       oomdoctor fix train.log --config sft.yaml --only smaller-batch --yes
       oomdoctor fix sft.yaml
 
-    Exit status: 0 changed or nothing to change, 1 something was not changed, 2 could not run. --dry-run ends like the run
-    that writes.
+    Exit status: 0 changed or nothing to change, 1 something was not changed, 2 could not run. --dry-run exits with
+    the same status as the run that writes.
     """
     wording = Wording(lang or locale_language(os.environ))
     if "-" in paths and not (yes or dry_run):
-        raise UsageError("the log comes from standard input, so nothing can be asked there: give --yes or --dry-run")
+        raise UsageError("the log comes from standard input, so you cannot be prompted: use --yes or --dry-run")
     logs, configs = _logs_and_configs(paths, config)
     changes = fix_config(configs, log=logs, gpu=gpu, gpus=gpus, model=model, plan=plan, only=only, review=yes, folder=output, rules=rules)
     write(render(changes.applied, changes.before, changes.choice, changes.plans, wording, color=is_coloured()), None)

@@ -17,24 +17,24 @@ from oomdoctor.cli.options import SuggestingGroup
 from oomdoctor.errors import OomdoctorError
 
 COMMANDS = {
-    "run": "Run a command, watch its memory, and say what it died of.",
-    "diagnose": "Say whether memory ran out, what failed first, and what to change.",
-    "report": "Write an issue: message, figures, versions, settings, what is missing.",
-    "estimate": "Say what a run takes of a card, part by part, and whether it fits.",
-    "plan": "Say what to change so that a run fits its cards, the smallest change first.",
-    "check": "Say before a run whether its config is right, and whether it fits the cards.",
-    "fix": "Write what a diagnosis and the complaints about a config ask for into the files.",
-    "env": "Say what this machine, its cards and its torch are, and what is wrong with them.",
-    "compare": "Say what changed between two runs or machines that matters for memory.",
-    "snapshot": "Say from a memory snapshot who held what when memory ran out, and what grows.",
-    "triage": "Say of folders of logs which jobs died of memory, and which of them are the same.",
-    "verdict": "Say in one line and an exit status whether a restart can get past a memory failure.",
-    "bugs": "List the known memory bugs and changed defaults of releases.",
-    "explain": "Explain a problem, a fix or a message like a page of a handbook.",
-    "rules": "List, show, test, start and print rules.",
-    "web": "Open the page that does this in the browser of this machine.",
+    "run": "Run a command, watch its memory, and report why it died.",
+    "diagnose": "Find out whether memory ran out, what failed first, and what to change.",
+    "report": "Write an issue: message, figures, versions, settings, missing information.",
+    "estimate": "Estimate the GPU memory a run needs, part by part, and whether it fits.",
+    "plan": "Show what to change so that a run fits, smallest change first.",
+    "check": "Check a config before a run, and whether the run fits the cards.",
+    "fix": "Apply fixes from a diagnosis and config checks to the files.",
+    "env": "Describe this machine, its cards and its torch, and any problems with them.",
+    "compare": "Show changes between two runs or machines that affect memory.",
+    "snapshot": "Show from a memory snapshot what held memory and what is growing.",
+    "triage": "Find the jobs that ran out of memory in folders of logs, and group them.",
+    "verdict": "Report whether a restart can get past a memory failure.",
+    "bugs": "List known memory bugs and changed defaults of releases.",
+    "explain": "Explain a problem, a fix or a message, as in a handbook.",
+    "rules": "List, show, test, create and export rules.",
+    "web": "Open the web page in this machine's browser.",
     "mcp": "Serve oomdoctor's tools to an agent (Model Context Protocol).",
-    "completion": "Print what a shell needs to complete commands and options.",
+    "completion": "Print the shell completion script.",
 }
 
 _MODULES = {
@@ -96,7 +96,7 @@ def _tell_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--version", "-V", is_flag=True, expose_value=False, is_eager=True, callback=_tell_version, help="Show the version and exit.")
 def cli() -> None:
-    """From what a dead run left behind to what ran out of memory, where first, why, and what to change.
+    """Find out from what a failed run left behind which memory ran out, what failed first, why, and what to change.
 
     \b
     Examples:

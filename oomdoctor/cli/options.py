@@ -42,23 +42,26 @@ class SuggestingGroup(click.Group):
         return f"{ctx.command_path} {near}" if likeness(word.lower(), near) >= _LIKE else None
 
 
-RULES = click.option("--rules", type=click.Path(exists=True, file_okay=False), help="Lay the rules in this folder over the built-in ones.")
+RULES = click.option(
+    "--rules", type=click.Path(exists=True, file_okay=False), help="Overlay the rules in this folder on the built-in ones."
+)
 NO_REDACT = click.option("--no-redact", is_flag=True, help="Keep user and host names, paths, addresses and tokens as they are.")
-EXIT_ZERO = click.option("--exit-zero", is_flag=True, help="End with status 0 also when a memory failure was found.")
-FULL = click.option("--full", is_flag=True, help="On a terminal, open what is folded (the lines with ▸).")
+EXIT_ZERO = click.option("--exit-zero", is_flag=True, help="Exit with status 0 even if a memory failure was found.")
+FULL = click.option("--full", is_flag=True, help="In a terminal, expand folded sections (the lines with ▸).")
 SERIES = click.option(
     "--series",
     multiple=True,
     type=click.Path(exists=True, readable=False),
     metavar="FILE",
-    help="Memory over time beside the logs (repeatable): CSV of nvidia-smi, dmon, pmon, DCGM, wandb, MLflow, TensorBoard, samples.jsonl.",
+    help="Memory over time alongside the logs (repeatable): CSV from nvidia-smi, dmon, pmon, DCGM, wandb, MLflow, TensorBoard, "
+    "samples.jsonl.",
 )
 SNAPSHOT = click.option(
     "--snapshot",
     multiple=True,
     type=click.Path(exists=True, readable=False),
     metavar="FILE",
-    help="A memory snapshot of the run beside the logs (repeatable, a file for each rank): what held the card.",
+    help="A memory snapshot of the run alongside the logs (repeatable, one file per rank): shows what was using GPU memory.",
 )
 MACHINE = click.option(
     "--env",
@@ -68,18 +71,19 @@ MACHINE = click.option(
     help="The run's machine: this one if it agrees with the log, this one, none, or a file that describes it.",
 )
 STORE = click.option(
-    "--store", metavar="FOLDER", type=click.Path(file_okay=False), help="Where the rows are kept (default: in the cache, the last triage)."
+    "--store",
+    metavar="FOLDER",
+    type=click.Path(file_okay=False),
+    help="Where the rows are stored (default: in the cache, the last triage).",
 )
-GPUS = click.option("--gpus", type=click.IntRange(1, 100_000), help="How many cards.")
+GPUS = click.option("--gpus", type=click.IntRange(1, 100_000), help="Number of cards.")
 MODEL = click.option("--model", help="Name of a known model, or a folder or file with its config.json.")
 MODEL_OF_CONFIG = click.option(
-    "--model", help="The model where the config does not name a known one: a name, or a folder with its config.json."
+    "--model", help="The model if the config does not name a known one: a name, or a folder with its config.json."
 )
-HUB = click.option(
-    "--hub", is_flag=True, help="Fetch the config.json of a model that is not known (from HF_ENDPOINT, else huggingface.co)."
-)
+HUB = click.option("--hub", is_flag=True, help="Fetch the config.json of an unknown model (from HF_ENDPOINT, otherwise huggingface.co).")
 SERVER_VERSION = click.option(
-    "--server-version", metavar="VERSION", help="The release of vLLM or SGLang (0.8.5) where no file names it. Default: the newest."
+    "--server-version", metavar="VERSION", help="The release of vLLM or SGLang (0.8.5) if no file names it. Default: the newest."
 )
 
 
@@ -91,7 +95,7 @@ def config_option(help_: str) -> Callable[[Command], Command]:
 def format_option(formats: Sequence[str], what: str) -> Callable[[Command], Command]:
     """Return `--format` with these choices; `what` is what has the form."""
     return click.option(
-        "--format", "-f", "format_", type=click.Choice(formats), default="terminal", show_default=True, help=f"Form of the {what}."
+        "--format", "-f", "format_", type=click.Choice(formats), default="terminal", show_default=True, help=f"Format of the {what}."
     )
 
 

@@ -90,7 +90,7 @@ def write(text: str, output: str | None, inputs: Iterable[str] = ()) -> None:
     from oomdoctor.configs.edit.store import write_whole  # noqa: PLC0415 - most reports go to standard output
 
     if any(_is_same_file(output, name) for name in (*_named(), *inputs)):
-        raise UsageError(f"--output {output}: this file was read, and is not overwritten")
+        raise UsageError(f"--output {output}: this file is one of the inputs and is not overwritten")
     try:
         write_whole(output, text.encode("utf-8", "replace"))
     except (OSError, ValueError) as error:

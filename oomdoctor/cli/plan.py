@@ -25,14 +25,14 @@ FORMATS = ("terminal", "markdown", "json", "html")
 
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(dir_okay=False))
-@config_option("A config of the run.")
-@click.option("--gpu", help="The card: a name (RTX 4090, A100-80GB) or a size (24GB). Default: the card of the log.")
+@config_option("A config file of the run.")
+@click.option("--gpu", help="The card: a name (RTX 4090, A100-80GB) or a size (24GB). Default: the card in the log.")
 @GPUS
 @MODEL
 @HUB
-@click.option("--framework", help="The framework where nothing shows it (transformers, llamafactory, ms-swift ...).")
+@click.option("--framework", help="The framework if nothing shows it (transformers, llamafactory, ms-swift ...).")
 @SERVER_VERSION
-@click.option("--top", type=click.IntRange(1, 50), default=5, show_default=True, help="How many plans at most.")
+@click.option("--top", type=click.IntRange(1, 50), default=5, show_default=True, help="Maximum number of plans.")
 @RULES
 @format_option(FORMATS, "answer")
 @output_option("answer")
@@ -52,9 +52,9 @@ def plan(
     output: str | None,
     lang: str | None,
 ) -> None:
-    """Say what to change so that a run fits its cards, the smallest change first.
+    """Show what to change so that a run fits its cards, smallest change first.
 
-    PATHS are config files of the run (.yaml, .json, .sh), its logs, or both. A model may stand there by its name.
+    PATHS are config files of the run (.yaml, .json, .sh), its logs, or both. A model name can be given instead.
 
     \b
     Examples:
@@ -63,7 +63,7 @@ def plan(
       oomdoctor plan "Qwen3 8B" --gpu 24GB
       oomdoctor plan sft.yaml ds_z2.json --gpu 24GB --top 3 --format markdown
 
-    Exit status: 0 it fits, or something would; 1 nothing does; 2 could not run.
+    Exit status: 0 it fits, or a plan would; 1 nothing does; 2 could not run.
     """
     paths, model = model_among(paths, model)
     if not (paths or config or model):

@@ -43,7 +43,9 @@ PROJECTS = (
 @config_option("A config file or launch script of the run (repeatable).")
 @MACHINE
 @output_option("report")
-@click.option("--copy", "copies", is_flag=True, help="Put the report on the clipboard too, by the terminal's own escape (OSC 52).")
+@click.option(
+    "--copy", "copies", is_flag=True, help="Also copy the report to the clipboard, through the terminal's own escape sequence (OSC 52)."
+)
 @language_option(" of the report")
 @RULES
 @NO_REDACT
@@ -62,8 +64,8 @@ def report(
 ) -> None:
     """Write an issue about a run that died: the message, the figures, versions, settings, and what is still missing.
 
-    PATHS are the logs of one run: files, folders, globs, or - for standard input. Names of people and machines, paths
-    in home folders, addresses and tokens are taken out. Read it before you file it.
+    PATHS are the logs of one run: files, folders, globs, or - for standard input. Names of people and machines, paths in home
+    folders, addresses and tokens are removed. Read it before you file it.
 
     \b
     Examples:
@@ -75,8 +77,8 @@ def report(
       oomdoctor report train.log --for pytorch --copy
       oomdoctor report train.log --for plain
 
-    Exit status: 0 no memory failure, 1 a memory failure (certain or possible), 2 could not run, or could not read all of
-    what shows no failure.
+    Exit status: 0 no memory failure, 1 a memory failure (certain or possible), 2 could not run, or found no failure but
+    could not read everything.
     """
     with Progress() as progress:
         read = partial(
@@ -90,7 +92,7 @@ def report(
         diagnosis = read(log_paths(paths))
         if diagnosis.case.verdict.reason == SEVERAL_RUNS:
             run = reported_run(diagnosis.case.runs)
-            complain([f"these are the logs of several runs; this report is about {run.name}"])
+            complain([f"these logs come from several runs; this report is about {run.name}"])
             diagnosis = read(run.sources)
     wording = Wording(lang or locale_language(os.environ))
     if for_ in PROJECTS:

@@ -110,7 +110,7 @@ _TEMPLATES = {"signature": _SIGNATURE, "problem": _PROBLEM, "fix": _FIX, "bug": 
 
 @click.group(cls=SuggestingGroup, context_settings=_HELP)
 def rules() -> None:
-    """List, show, test, start and print rules.
+    """List, show, test, create and export rules.
 
     \b
     Examples:
@@ -126,9 +126,9 @@ def rules() -> None:
 @click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="Only signatures of this kind.")
 @click.option("--program", help="Only signatures of this program.")
 @click.option("--problems", is_flag=True, help="Problems instead of signatures.")
-@click.option("--rules", "folder", type=click.Path(exists=True, file_okay=False), help="The rules of this folder.")
+@click.option("--rules", "folder", type=click.Path(exists=True, file_okay=False), help="Include the rules in this folder.")
 def list_rules(kind: str | None, program: str | None, problems: bool, folder: str | None) -> None:
-    """One line for each rule: its id, and what it says."""
+    """Print one line per rule: its ID and what it says."""
     pack = load_pack(folder)
     if problems:
         for problem in pack.records(PROBLEMS):
@@ -141,25 +141,25 @@ def list_rules(kind: str | None, program: str | None, problems: bool, folder: st
 
 @rules.command("show", context_settings=_HELP)
 @click.argument("name", metavar="ID")
-@click.option("--rules", "folder", type=click.Path(exists=True, file_okay=False), help="The rules of this folder.")
+@click.option("--rules", "folder", type=click.Path(exists=True, file_okay=False), help="Include the rules in this folder.")
 def show(name: str, folder: str | None) -> None:
-    """All of one rule: a signature, a problem, a fix, a source or a known bug."""
+    """Show a complete rule: a signature, a problem, a fix, a source or a known bug."""
     book = Book(load_pack(folder))
     parts = ("signatures", "problems", "fixes", "sources", "bugs")
     shown = [_shown(book, part, name) for part in parts if name in book.pack.names(part)]
     if not shown:
         near = [identity for part in parts for identity in book.pack.names(part) if name in identity][:8]
-        raise UsageError(f"no rule has the id '{name}'" + (f"; near it: {', '.join(near)}" if near else ""))
+        raise UsageError(f"no rule has the ID '{name}'" + (f"; similar: {', '.join(near)}" if near else ""))
     click.echo("\n".join(shown))
 
 
 @rules.command("test", context_settings=_HELP)
 @click.argument("paths", nargs=-1, type=click.Path(exists=True))
-@click.option("--rules", "folder", type=click.Path(exists=True, file_okay=False), help="The rules of this folder.")
+@click.option("--rules", "folder", type=click.Path(exists=True, file_okay=False), help="Include the rules in this folder.")
 def test(paths: tuple[str, ...], folder: str | None) -> None:
-    """Run the examples and near misses of rules, and the lint.
+    """Run the rules' examples and near misses, and the linter.
 
-    PATHS are rule files or folders; without any, all rules are tested. Status 1 when something is wrong.
+    PATHS are rule files or folders; without any, all rules are tested. Exit status 1 if anything is wrong.
     """
     from oomdoctor.api.rules import try_rules  # noqa: PLC0415 - testing loads YAML and all readers; the other commands do not
 
@@ -175,23 +175,25 @@ def test(paths: tuple[str, ...], folder: str | None) -> None:
 @rules.command("new", context_settings=_HELP)
 @click.argument("program")
 @click.argument("name", metavar="ID")
-@click.option("--as", "part", type=click.Choice(list(_TEMPLATES)), default="signature", show_default=True, help="What to start.")
+@click.option(
+    "--as", "part", type=click.Choice(list(_TEMPLATES)), default="signature", show_default=True, help="The kind of rule to create."
+)
 def new(program: str, name: str, part: str) -> None:
-    """Write a new rule to fill in to standard output.
+    """Write a template for a new rule to standard output.
 
-    PROGRAM is the program that prints a message or has a bug, the area of a problem, or the framework of a fix. As it stands the
-    rule passes `oomdoctor rules test`; CONTRIBUTING.md goes through it line by line.
+    PROGRAM is the program that prints a message or has a bug, the area of a problem, or the framework of a fix. Unedited, the
+    rule passes `oomdoctor rules test`; CONTRIBUTING.md explains it line by line.
     """
     click.echo(_TEMPLATES[part].replace("PROGRAM", program).replace("NAME", name), nl=False)
 
 
 @rules.command("catalogue", context_settings=_HELP)
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False))
-@click.option("--rules", "root", type=click.Path(exists=True, file_okay=False), help="The rules of this folder.")
+@click.option("--rules", "root", type=click.Path(exists=True, file_okay=False), help="Include the rules in this folder.")
 def catalogue(folder: str, root: str | None) -> None:
     """Write all rules as Markdown pages into DIR, in English and Chinese.
 
-    Status 2 when a page cannot be written.
+    Exit status 2 if a page cannot be written.
     """
     where = Path(folder)
     try:

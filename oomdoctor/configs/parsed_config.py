@@ -63,15 +63,15 @@ def form_issue(identity: str, file: str, line: int, key: str, what: Text, why: T
 
 def duplicate_key(file: str, line: int, key: str) -> ConfigIssue:
     """Return the issue of a key that stands twice in one block: all readers keep the last and say nothing."""
-    what = Text(f"`{key}` stands twice in this block; only the last one counts", f"`{key}` 在同一块里写了两次，只有最后一次生效")
-    why = Text("The reader keeps the last value and does not say so.", "解析时后写的值会覆盖先写的，并且没有提示。")
+    what = Text(f"`{key}` appears twice in this block; only the last one counts", f"`{key}` 在同一块里写了两次，只有最后一次生效")
+    why = Text("The parser silently keeps the last value.", "解析时后写的值会覆盖先写的，并且没有提示。")
     return form_issue("key-twice", file, line, key, what, why, severity="warning")
 
 
 def limits_exceeded(file: str, line: int) -> ConfigIssue:
     """Return the issue of a file that is larger or deeper than a config can be."""
     what = Text(
-        "this file is larger or more deeply nested than a config; the rest was not read",
+        "this file is too large or too deeply nested for a config; the rest was not read",
         "文件过大或嵌套过深，不像配置文件；其余部分没有读取",
     )
     why = Text("Reading stops at 1 MiB, 20,000 keys or 40 levels.", "读取上限是 1 MiB、20000 个键或 40 层嵌套。")

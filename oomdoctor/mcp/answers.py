@@ -10,7 +10,7 @@ from oomdoctor.report.render.terminal import render
 _WIDTH = 100
 _MOST = 3000
 """Bytes of a screen: with its fields an answer stays below four thousand."""
-_CUT = "\n[cut; read_answer has the rest]"
+_CUT = "\n[truncated; use read_answer for the rest]"
 
 
 @dataclass(frozen=True, kw_only=True)

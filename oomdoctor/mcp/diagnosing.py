@@ -61,7 +61,7 @@ class DiagnosingTools:
         Give the files of one run, or a pasted text. Reads only.
         """
         if bool(logs) == bool(text):
-            raise UsageError("give the files of the run as `logs`, or a log as `text`")
+            raise UsageError("give the run's files as `logs`, or a log as `text`")
         roots = self._box.roots
         diagnosis = diagnose(
             text.encode("utf-8", "replace") if text else roots.paths(logs),

@@ -37,5 +37,5 @@ class KeptAnswers:
         with self._lock:
             writer = self._writers.get(key)
         if writer is None:
-            raise UsageError(f"{key}: no such answer is kept (the last {_KEPT} are); ask again")
+            raise UsageError(f"{key}: no such answer is stored (only the last {_KEPT} are); ask again")
         return writer(form)

@@ -27,7 +27,7 @@ class Roots(Struct, frozen=True):
             raise UsageError(f"{path!r}: {why}") from why
         home = next((folder for folder in self.folders if real == folder or real.startswith(os.path.join(folder, ""))), None)
         if home is None:
-            raise UsageError(f"{path} lies {OUTSIDE}: {', '.join(self.folders)} (oomdoctor mcp --root DIR)")
+            raise UsageError(f"{path} is {OUTSIDE}: {', '.join(self.folders)} (oomdoctor mcp --root DIR)")
         inside = os.path.relpath(real, home) if home == self.folders[0] else real
         return os.path.join(os.curdir, inside) if inside == "-" else inside  # "-" alone is standard input, on which the client speaks
 

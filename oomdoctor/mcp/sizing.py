@@ -28,9 +28,9 @@ from oomdoctor.report.safety.redact import redact_text
 from oomdoctor.report.wire.check import convert_check
 
 Gpu = Annotated[str | None, Field(description="The card: a name (RTX 4090, 2xH100) or a size (24GB).")]
-Gpus = Annotated[int | None, Field(description="How many cards.", ge=1, le=100_000)]
+Gpus = Annotated[int | None, Field(description="Number of cards.", ge=1, le=100_000)]
 Model = Annotated[str | None, Field(description="A model by name (Qwen3-8B), or a folder or file with its config.json.")]
-Framework = Annotated[str | None, Field(description="llamafactory, transformers, ms-swift, torchtune, vllm ..., where no config shows it.")]
+Framework = Annotated[str | None, Field(description="llamafactory, transformers, ms-swift, torchtune, vllm ..., if no config shows it.")]
 Settings = Annotated[
     dict[str, str | int | float | bool],
     Field(
@@ -38,9 +38,11 @@ Settings = Annotated[
         "load_bits, lora_rank, precision, memory_share ..."
     ),
 ]
-Only = Annotated[list[str], Field(description="Take the fixes, issues and plans of these ids and nothing else.")]
-PlanNumber = Annotated[int | None, Field(description="The plan of plan_fit, from 1; default: the first that the files can hold.", ge=1)]
-Review = Annotated[bool, Field(description="Take also what a person should decide, which may change what is trained.")]
+Only = Annotated[list[str], Field(description="Use only the fixes, issues and plans with these IDs.")]
+PlanNumber = Annotated[
+    int | None, Field(description="The plan number from plan_fit, from 1; default: the first that can be written to the files.", ge=1)
+]
+Review = Annotated[bool, Field(description="Include changes that a person should decide, which may change what is trained.")]
 
 
 class SizingTools:
@@ -161,7 +163,7 @@ class SizingTools:
         """Write what propose_fix showed into the config files; a copy of each is kept as FILE.bak-1."""
         changes = self._fix(config, logs, gpu, gpus, model, plan, only, review=review)
         if _digest(changes) != digest:
-            raise UsageError("the changes are not those of that digest: the files or the arguments are others now; ask propose_fix again")
+            raise UsageError("the changes do not match that digest: the files or the arguments have changed; call propose_fix again")
         for path in changes.applied.files:
             self._box.roots.path(path)
         apply_fix(changes)

@@ -73,7 +73,7 @@ def _with_length(setup: Setup, assumptions: tuple[Assumption, ...], incident: In
     if length is None:
         return setup, assumptions
     text = Text(
-        f"{length} tokens in the longest sample: so many explain what was on the card",
+        f"{length} tokens in the longest sample: that many explain what was on the card",
         f"最长样本 {length} 个 token，由失败时的显存占用推算",
     )
     others = tuple(assumption for assumption in assumptions if assumption.id != "sequence_length")

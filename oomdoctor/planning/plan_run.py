@@ -122,7 +122,7 @@ def _correction_notice(writer: PlanWriter | None) -> Iterator[Assumption]:
     """Yield that plans are based on corrected files, if they contain errors: a misspelled key counts once it is spelled correctly."""
     if writer is not None and writer.mended:
         names = [os.path.basename(path) for path in writer.mended]
-        en = f"plans count with what is wrong in {', '.join(names)} put right, as oomdoctor fix writes it and oomdoctor check names it"
+        en = f"plans assume that the problems in {', '.join(names)} are fixed, as listed by oomdoctor check and written by oomdoctor fix"
         zh = f"各方案按改正后的 {'、'.join(names)} 计算：有误之处见 oomdoctor check，oomdoctor fix 会一并改正"
         yield assumed("mended", en, zh)
 
@@ -135,7 +135,7 @@ def _newest_version(request: PlanRequest, pack: Pack) -> Iterator[Assumption]:
         return
     if f"log.{record.framework.replace('-', '_')}_version" not in request.log:
         title, newest = record.title, record.keys.versions[-1]
-        yield assumed("framework_version", f"{title} {newest}, the newest that is known here", f"{title} {newest}，这里所知的最新版本")
+        yield assumed("framework_version", f"{title} {newest}, the newest known here", f"{title} {newest}，这里所知的最新版本")
 
 
 def _budget(card: Card | None, request: PlanRequest) -> MemoryBudget:
@@ -147,7 +147,7 @@ def _budget(card: Card | None, request: PlanRequest) -> MemoryBudget:
     printed = request.log.get("log.total_bytes")
     if isinstance(printed, int) and printed > 0:
         return memory_budget(Card(str(request.log.get("log.gpu_name", "")), printed))
-    raise UsageError("which card? name it with --gpu (RTX 4090, A100-80GB, 24GB)")
+    raise UsageError("which card? specify it with --gpu (RTX 4090, A100-80GB, 24GB)")
 
 
 def _deployed(

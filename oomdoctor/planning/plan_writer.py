@@ -30,7 +30,7 @@ from oomdoctor.setups.from_log import LoggedRun, run_from_log, setup_from_log
 Files = Mapping[str, bytes]
 
 _TOO_LITTLE = Text(
-    "what the files say beside the plan takes back what it frees, so that it does not fit as written",
+    "other settings in the files cancel the saving, so that it does not fit as written",
     "文件里的其他设置抵消了方案省下的显存，写入后仍放不下",
 )
 _OF_ADAPTERS = frozenset({"finetuning", "lora_rank", "lora_targets", "modules_to_save"})

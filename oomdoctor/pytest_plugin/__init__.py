@@ -13,21 +13,25 @@ if TYPE_CHECKING:
     import pytest
 
 _MARKERS = (
-    "gpu_memory(limit=None, *, needs=None, estimate=None, of='test', tolerance=None): the most device memory that the test may take "
-    "(limit='8 GiB'; of='process' counts what was there before too), and what it needs, which --max-vram is held against",
-    "gpu_memory_leak(repeats=5, allowed=0): the test runs again so many times and may leave so many bytes more on the device each time",
+    "gpu_memory(limit=None, *, needs=None, estimate=None, of='test', tolerance=None): the maximum device memory the test "
+    "may use (limit='8 GiB'; of='process' also counts memory in use before it), and how much it needs, which is compared "
+    "with --max-vram",
+    (
+        "gpu_memory_leak(repeats=5, allowed=0): repeats the test this many times; each run may leave at most this many more "
+        "bytes on the device"
+    ),
 )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of the plugin."""
     group = parser.getgroup("gpu memory", "device memory (oomdoctor)")
-    group.addoption("--gpu-memory-baseline", metavar="FILE", help="Hold the peak of each test against the one that FILE keeps.")
-    group.addoption("--gpu-memory-write", action="store_true", help="Write the peaks of the tests that pass into the file of the baseline.")
+    group.addoption("--gpu-memory-baseline", metavar="FILE", help="Compare each test's peak with the one recorded in FILE.")
+    group.addoption("--gpu-memory-write", action="store_true", help="Write the peaks of passing tests to the baseline file.")
     group.addoption(
         "--gpu-memory-tolerance",
         metavar="SHARE|SIZE",
-        help="How far a peak may lie above the kept one: 10%% or 64MiB (default: 5%%, and at least 32 MiB).",
+        help="How far a peak may exceed the recorded one: 10%% or 64MiB (default: 5%%, and at least 32 MiB).",
     )
     group.addoption("--max-vram", metavar="SIZE", help="Skip tests that need more device memory than this.")
 

@@ -30,14 +30,14 @@ def read_baseline(path: str, *, must_exist: bool) -> Baseline:
             data = file.read(_MOST_BYTES)
     except FileNotFoundError:
         if must_exist:
-            raise UsageError(f"{path}: no such file; --gpu-memory-write makes it") from None
+            raise UsageError(f"{path}: no such file; --gpu-memory-write creates it") from None
         return Baseline()
     except OSError as why:
         raise UsageError(f"{path}: {why.strerror or why}") from None
     try:
         baseline = decode(data, type=Baseline)
     except DecodeError as why:
-        raise UsageError(f"{path} keeps no peaks of tests: {why}") from None
+        raise UsageError(f"{path} contains no test peaks: {why}") from None
     if baseline.version != 1:
         raise UsageError(f"{path} has version {baseline.version}; this release reads version 1")
     return baseline

@@ -54,7 +54,7 @@ def read_size(value: object, name: str) -> Size:
     """Return the bytes of a size: a number of bytes, or a text such as `8 GiB`."""
     size = parse_size(value) if isinstance(value, str) else value
     if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-        raise MarkError(f"{name}: {value!r} is no size (8 GiB, or a number of bytes)")
+        raise MarkError(f"{name}: {value!r} is not a size (8 GiB, or a number of bytes)")
     return size
 
 
@@ -67,7 +67,7 @@ def read_tolerance(value: object, name: str) -> Tolerance:
     try:
         return Tolerance(share=0.0, size=read_size(value, name))
     except MarkError:
-        raise MarkError(f"{name}: {value!r} is neither a share (10%) nor a size (64MiB)") from None
+        raise MarkError(f"{name}: {value!r} is neither a percentage (10%) nor a size (64MiB)") from None
 
 
 def peak_mark(item: pytest.Item) -> PeakMark | None:
@@ -92,12 +92,12 @@ def _read(item: pytest.Item, mark: pytest.Mark, read: Callable[[pytest.Mark], T]
 
 def _peak(mark: pytest.Mark) -> PeakMark:
     if len(mark.args) > 1:
-        raise MarkError("gpu_memory has one positional argument, the limit")
+        raise MarkError("gpu_memory accepts one positional argument, the limit")
     given = PeakMark(*mark.args, **mark.kwargs)
     if given.of not in ("test", "process"):
         raise MarkError(f"of: {given.of!r} is neither 'test' nor 'process'")
     if given.estimate is not None and not isinstance(given.estimate, Mapping):
-        raise MarkError("estimate: give what oomdoctor.estimate takes, as a dict")
+        raise MarkError("estimate: pass the arguments of oomdoctor.estimate as a dict")
     if given.tolerance is not None:
         read_tolerance(given.tolerance, "tolerance")
     return given._replace(
@@ -109,5 +109,5 @@ def _peak(mark: pytest.Mark) -> PeakMark:
 def _leak(mark: pytest.Mark) -> LeakMark:
     given = LeakMark(*mark.args, **mark.kwargs)
     if not isinstance(given.repeats, int) or given.repeats < 3:
-        raise MarkError(f"repeats: {given.repeats!r} is below 3, from which nothing follows")
+        raise MarkError(f"repeats: {given.repeats!r} is less than 3, too few to draw a conclusion")
     return given._replace(allowed=read_size(given.allowed, "allowed"))

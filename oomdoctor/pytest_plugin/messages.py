@@ -13,19 +13,19 @@ from oomdoctor.report.wording.wording import Counted, Wording
 from oomdoctor.units import format_size
 
 _ABOVE_LIMIT = Text(
-    "the test took {peak} on {device}, {more} above its limit of {limit}", "测试在 {device} 上占用 {peak}，超过上限 {limit}，多出 {more}"
+    "the test used {peak} on {device}, {more} over its limit of {limit}", "测试在 {device} 上占用 {peak}，超过上限 {limit}，多出 {more}"
 )
 _PROCESS_ABOVE_LIMIT = Text(
-    "the process held {peak} on {device}, {more} above the limit of {limit}; {test} of it came with the test",
+    "the process used {peak} on {device}, {more} over the limit of {limit}; {test} of that came from the test",
     "进程在 {device} 上占用 {peak}，超过上限 {limit}，多出 {more}；其中 {test} 是该测试新增的",
 )
 _ABOVE_KEPT = Text(
-    "the test took {peak} on {device}, {more} more than the {kept} that {file} keeps; up to {most} are allowed",
+    "the test used {peak} on {device}, {more} more than the {kept} recorded in {file}; up to {most} is allowed",
     "测试在 {device} 上占用 {peak}，比 {file} 中记录的 {kept} 多 {more}；允许的上限是 {most}",
 )
 _OTHER_DEVICE = Text(" (measured on {kept}, now on {now})", "（当时在 {kept} 上测得，现在是 {now}）")
 _LEAK = Text(
-    "a leak on {device}: each run leaves about {each}; {runs} runs took it from {before} to {after}",
+    "a leak on {device}: each run leaves about {each}; over {runs} runs, memory in use went from {before} to {after}",
     "{device} 上有显存泄漏：每运行一次约多占 {each}；运行 {runs} 次后从 {before} 增加到 {after}",
 )
 _LEFT = Text("; left behind: {left}", "；留下的张量：{left}")
@@ -35,26 +35,26 @@ _SKIPPED = Text(
 _SOURCES = {
     "marked": Text("as marked", "标记所写"),
     "estimated": Text("estimated", "估算"),
-    "kept": Text("kept in the baseline", "基线记录"),
+    "kept": Text("recorded in the baseline", "基线记录"),
     "limit": Text("its limit", "其上限"),
 }
 _HELD = Text(
-    "The traceback of this test held {bytes} on {device} after its end: {variables}. They were let go: the next tests have the room.",
+    "This test's traceback kept {bytes} alive on {device} after it ended: {variables}. They were released for the next tests.",
     "该测试结束后，它的 traceback 仍在 {device} 上占着 {bytes}：{variables}。这些变量已被释放，不影响后面的测试。",
 )
 _VARIABLE = Text("{name} in {place} ({bytes})", "{place} 的 {name}（{bytes}）")
 _WRITTEN = Counted(
-    "oomdoctor: the peak of 1 test is kept in {path}",
-    "oomdoctor: the peaks of {n} tests are kept in {path}",
+    "oomdoctor: the peak of 1 test was saved in {path}",
+    "oomdoctor: the peaks of {n} tests were saved in {path}",
     "oomdoctor：{n} 个测试的峰值已写入 {path}",
 )
-_NOT_WRITTEN = Text("oomdoctor: the peaks were not kept in {path}: {why}", "oomdoctor：峰值未能写入 {path}：{why}")
+_NOT_WRITTEN = Text("oomdoctor: could not save the peaks in {path}: {why}", "oomdoctor：峰值未能写入 {path}：{why}")
 _NOTHING_MEASURED = Text(
-    "oomdoctor: no test that passed used a device, so that {path} is as it was", "oomdoctor：通过的测试都没有使用设备，{path} 未改动"
+    "oomdoctor: no passing test used a device, so {path} is unchanged", "oomdoctor：通过的测试都没有使用设备，{path} 未改动"
 )
 _NOT_COMPARED = Counted(
-    "oomdoctor: 1 test has no kept peak in {path}; --gpu-memory-write adds it",
-    "oomdoctor: {n} tests have no kept peak in {path}; --gpu-memory-write adds them",
+    "oomdoctor: 1 test has no recorded peak in {path}; --gpu-memory-write adds it",
+    "oomdoctor: {n} tests have no recorded peak in {path}; --gpu-memory-write adds them",
     "oomdoctor：{path} 中没有 {n} 个测试的峰值；用 --gpu-memory-write 添加",
 )
 

@@ -48,6 +48,6 @@ class MemoryNeeds:
             try:
                 needed = _ESTIMATE(**asked_for).needed
             except (OomdoctorError, TypeError) as why:
-                raise pytest.UsageError(f"{key}: the estimate cannot be made: {why}") from None
+                raise pytest.UsageError(f"{key}: the estimate could not be made: {why}") from None
             self._estimates[question] = None if needed is None else round(needed.expected)
         return self._estimates[question]

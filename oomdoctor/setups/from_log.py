@@ -96,8 +96,8 @@ def sized_model(settings: RunSettings) -> Shape | None:
 def which_model(settings: RunSettings) -> str:
     """Return the one-line question to ask if no model is named: with the missing sizes, if a config gives others."""
     lacking = unusable_sizes(sizes_said(settings)) if settings.model_sizes else ()
-    some = f"; its config says sizes, but no {', '.join(lacking)}" if lacking else ""
-    return f"which model? name it with --model, or give a folder or file with its config.json{some}"
+    some = f"; its config gives sizes, but no {', '.join(lacking)}" if lacking else ""
+    return f"which model? specify it with --model, or give a folder or file with its config.json{some}"
 
 
 def sizes_said(settings: RunSettings) -> HubConfig:

@@ -10,7 +10,7 @@ from oomdoctor.setups.model_files import MOST_BYTES, is_hub_name, kept_name
 
 _HUB = "https://huggingface.co"
 _SECONDS = 15
-_REFUSED = {401: "it asks for a login", 403: "it asks for a login", 404: "it has no such model"}
+_REFUSED = {401: "it requires a login", 403: "it requires a login", 404: "it has no such model"}
 
 
 def fetch_config(name: str) -> None:
@@ -22,15 +22,15 @@ def fetch_config(name: str) -> None:
 
     hub = (os.environ.get("HF_ENDPOINT") or _HUB).rstrip("/")
     if not is_hub_name(name):
-        raise UsageError(f"{name} is no name on a hub; a name there has an owner (Qwen/Qwen2.5-7B)")
+        raise UsageError(f"{name} is not a hub model name; those include an owner (Qwen/Qwen2.5-7B)")
     if not hub.startswith(("https://", "http://")):
-        raise UsageError("HF_ENDPOINT is no address")
+        raise UsageError("HF_ENDPOINT is not a URL")
     try:
         with request.urlopen(request.Request(f"{hub}/{name}/resolve/main/config.json"), timeout=_SECONDS) as answer:  # noqa: S310 - http and https only
             data = answer.read(MOST_BYTES)
     except error.HTTPError as why:
         why.close()
-        raise UsageError(f"{hub} did not give the config.json of {name}: {_REFUSED.get(why.code, f'status {why.code}')}") from why
+        raise UsageError(f"{hub} did not return the config.json of {name}: {_REFUSED.get(why.code, f'status {why.code}')}") from why
     except (error.URLError, OSError, ValueError) as why:
         raise UsageError(f"{hub} cannot be reached: {getattr(why, 'reason', why)}") from why
     cache.keep(kept_name(name), data)

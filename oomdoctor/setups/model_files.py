@@ -70,7 +70,7 @@ def _gguf_parts(path: str) -> list[str]:
         return [path]
     many = int(split[2])
     if not 0 < many <= _MOST_PARTS:
-        raise UnreadGguf(f"it says that it has {many} parts")
+        raise UnreadGguf(f"it says it has {many} parts")
     return [f"{path[: split.start(1)]}{number:05d}{path[split.end(1) :]}" for number in range(1, many + 1)]
 
 
@@ -106,20 +106,19 @@ def unread_config(path: str) -> str | None:
         return _unread_gguf(path)
     if sizes := tuple(_picture_parts(path)):
         whole = ", ".join(f"{name} {_HALF * params / GIB:.2f} GiB" for name, params in sizes)
-        return f"{path} makes pictures; its weights in 16 bit: {whole}; what a picture takes beside them is not counted here"
+        return f"{path} generates images; its weights in 16-bit: {whole}; memory for the image itself is not counted here"
     place = os.path.join(path, "config.json") if os.path.isdir(path) else path
     if os.path.isfile(place) and os.path.getsize(place) > MOST_BYTES:
-        return f"{place} is no config.json: larger than {MOST_BYTES >> 20} MiB"
+        return f"{place} is not a config.json: larger than {MOST_BYTES >> 20} MiB"
     config = read_config(path)
     if config is None:
-        return f"{place} is no config.json: {_why_not_opened(place) or 'no JSON object'}" if os.path.isfile(place) else None
+        return f"{place} is not a config.json: {_why_not_opened(place) or 'not a JSON object'}" if os.path.isfile(place) else None
     if read_shape(path) is not None:
         return None
     family = str(config.get("model_type") or config.get("_class_name") or "unknown")[:_LONGEST]
     missing = [f"{name} {_value(config, name)}" for name in unusable_sizes(config)]
-    return (
-        f"the config.json of {path} (model_type {family}) gives no sizes to count with: {', '.join(missing) or 'its layers are not known'}"
-    )
+    lacking = ", ".join(missing) or "its layers are not known"
+    return f"the config.json of {path} (model_type {family}) lacks sizes for the calculation: {lacking}"
 
 
 def _why_not_opened(path: str) -> str | None:
@@ -146,7 +145,7 @@ def unknown_model(name: str) -> str:
     meant = model_choices(name)
     suggestion = f"; did you mean {', '.join(meant)}?" if meant else _similar_models(name)
     gone = "no such file or folder, and " if re.match(r"[./~\\]|[A-Za-z]:[\\/]", name) else ""
-    return f"{gone}the model {name} is not in the table{suggestion} Give a folder with its config.json with --model, or --hub"
+    return f"{gone}the model {name} is not in the table{suggestion} Give a folder with its config.json with --model, or use --hub"
 
 
 def _similar_models(name: str) -> str:
@@ -155,7 +154,7 @@ def _similar_models(name: str) -> str:
     if params is None:
         return "."
     near = sorted(model_rows(), key=lambda row: abs(log((row.params_total_published or row.params_total_formula or 1) / params)))
-    return f"; about as large: {', '.join(row.name for row in near[:3])}."
+    return f"; similar in size: {', '.join(row.name for row in near[:3])}."
 
 
 def _picture_parts(path: str) -> Iterator[tuple[str, int]]:

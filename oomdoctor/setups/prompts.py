@@ -37,7 +37,7 @@ def prompt_assumptions(made: Setup) -> Iterator[Assumption]:
         yield Assumption(
             id="prompt_logits",
             text=Text(
-                f"logits of the last token only; transformers before 4.45 makes those of the whole prompt, {size:.1f} GiB here",
+                f"logits of the last token only; transformers before 4.45 computes those of the whole prompt, {size:.1f} GiB here",
                 f"只计算最后一个 token 的 logits；4.45 之前的 transformers 会算出整个提示词的 logits，此处约 {size:.1f} GiB",
             ),
         )

@@ -95,7 +95,9 @@ def deploy(
     named = version or known_version(settings)
     version = named or (f"{settings.server_before}.dev0" if settings.server_before else None)
     if keeps_nothing(shape):
-        raise UsageError(f"{shape.name} only reads: it keeps no KV cache, and a server's budget is about one; estimate it without --serve")
+        raise UsageError(
+            f"{shape.name} is an encoder: it keeps no KV cache, so a server's budget does not apply; estimate it without --serve"
+        )
     tensor = positive(settings.tensor_parallel) or 1
     shape = replace(shape, vision=None) if _reads_text_alone(settings) else shape
     shape = replace(shape, longest=shape.longest or request_length(settings.model, shape.name))
@@ -147,7 +149,7 @@ def _release_assumed(record: ServerRecord, settings: RunSettings) -> Assumption:
         return newest_release(record, settings)
     return assumed(
         "server_engine",
-        f"{record.title}'s first engine (VLLM_USE_V1=0), which releases before {record.first_engine[0].until} have",
+        f"{record.title}'s first engine (VLLM_USE_V1=0), included in releases before {record.first_engine[0].until}",
         f"使用 {record.title} 的 V0 引擎（VLLM_USE_V1=0），{record.first_engine[0].until} 之前的版本才有",
     )
 
@@ -271,7 +273,7 @@ def _share_assumed(server: Server) -> Assumption:
     if server.profile.of_free:
         return assumed(
             "memory_share",
-            f"{fraction} of what is free once the model is loaded, the server's default",
+            f"{fraction} of the memory free after the model is loaded, the server's default",
             f"占用模型加载后空闲显存的 {fraction}，即该服务的默认值",
         )
     return assumed("memory_share", f"{fraction} of the card, the server's default", f"占用显卡的 {fraction}，即该服务的默认值")
@@ -310,7 +312,7 @@ def _assumptions(settings: RunSettings, setup: Setup, server: Server) -> Iterato
     if setup.shape.guessed:
         yield assumed(
             "shape",
-            f"only the size of {setup.shape.name} is known; its layers are a neighbour's",
+            f"only the size of {setup.shape.name} is known; its layers are taken from a similar model",
             f"只知道 {setup.shape.name} 的参数量，层结构取自相近的模型",
         )
     if settings.memory_share is None:
@@ -318,38 +320,38 @@ def _assumptions(settings: RunSettings, setup: Setup, server: Server) -> Iterato
     if server.length is None:
         yield assumed(
             "max_model_len",
-            "the longest request is the model's own limit, which is not known here",
+            "the maximum request length is the model's own limit, which is not known here",
             "单个请求的最大长度取模型自身的上限，而这里并不知道它是多少",
         )
     elif positive(settings.max_model_len) is None and positive(settings.sequence_length) is None:
         yield assumed(
             "max_model_len",
-            f"{server.length} tokens for the longest request, the model's own limit",
+            f"a maximum request length of {server.length} tokens, the model's own limit",
             f"最长请求 {server.length} 个 token，即模型自身的上限",
         )
     if settings.max_batched_tokens is None:
         yield assumed(
             "max_batched_tokens",
-            f"{server.batched} tokens in one step, the server's default on this card",
+            f"{server.batched} tokens per step, the server's default on this card",
             f"单步最多 {server.batched} 个 token，即该服务在这张卡上的默认值",
         )
     program = server.program
     if ENGINES[program.engine].limits_requests and settings.max_num_seqs is None:
         yield assumed(
             "max_num_seqs",
-            f"{server.requests} requests at a time, the server's default on this card",
+            f"{server.requests} concurrent requests, the server's default on this card",
             f"最多并发 {server.requests} 个请求，即该服务在这张卡上的默认值",
         )
     if draft := settings.draft_model:
         yield assumed(
             "draft_model",
-            f"the draft model {draft} takes weights and cache of its own, which are not counted",
+            f"the draft model {draft} needs its own weights and cache, which are not counted",
             f"草稿模型 {draft} 自己的权重和缓存没有计入",
         )
     if server.drafted:
         yield assumed(
             "draft_method",
-            "the layer of the model that proposes tokens is loaded and keeps a cache of its own",
+            "the model's token-proposal layer is loaded and keeps its own cache",
             "模型自带的预测层（MTP）已加载，并有自己的缓存",
         )
     if server.graphs and program.graphs_inside_since is not None:
@@ -359,4 +361,4 @@ def _assumptions(settings: RunSettings, setup: Setup, server: Server) -> Iterato
             if server.graphs_inside
             else (f"comes on top of the share ({program.title} before {program.graphs_inside_since})", f"在份额之外另占（{named} 以前）")
         )
-        yield Assumption(id="cuda_graphs", text=Text(f"what CUDA graphs take {where[0]}", f"CUDA 图占用的显存{where[1]}"))
+        yield Assumption(id="cuda_graphs", text=Text(f"memory for CUDA graphs {where[0]}", f"CUDA 图占用的显存{where[1]}"))

@@ -99,7 +99,7 @@ def setup_from_spec(spec: Spec, versions: Mapping[str, str] = NO_VERSIONS) -> tu
         return RefusedSpec(f"the task {spec.task} is neither train nor infer")
     wrong = next((name for name in _SIZES if getattr(spec, name) is not None and positive(getattr(spec, name)) is None), None)
     if wrong is not None:
-        return RefusedSpec(f"{wrong} {getattr(spec, wrong)} is no size: it is 1 to 1,000,000,000")
+        return RefusedSpec(f"{wrong} {getattr(spec, wrong)} is not a valid size: use 1 to 1,000,000,000")
     named = {spec.framework: spec.framework_version} if spec.framework and spec.framework_version else {}
     made, assumptions = setup_from_settings(spec_settings(spec), shape, spec.framework, max(1, spec.gpus or 1), {**versions, **named})
     return made, (*assumptions, *_of_formats(spec, made))
@@ -179,4 +179,4 @@ def _of_formats(spec: Spec, made: Setup) -> Iterator[Assumption]:
     if not name or " or " in stated or weight_format(name) is not None or gguf_format(made.shape, name) is not None:
         return
     named, taken = name[:_LONGEST], made.weights.name
-    yield assumed("weights_dtype", f"the format {named} is not known; taken like {taken}", f"未知格式 {named}，按 {taken} 计算")
+    yield assumed("weights_dtype", f"the format {named} is not known; treated like {taken}", f"未知格式 {named}，按 {taken} 计算")

@@ -42,7 +42,7 @@ def answer_lines(lines: Iterable[bytes]) -> Iterator[str]:
     decoder = Decoder(Spec)
     for line in lines:
         if len(line) >= LONGEST_LINE:
-            yield encode(SpecAnswer(refused="a line of a mebibyte is no question; nothing behind it was read")).decode()
+            yield encode(SpecAnswer(refused="a line longer than a mebibyte is not a question; nothing after it was read")).decode()
             return
         if not line.strip():
             continue
@@ -58,7 +58,7 @@ def _unknown_keys(line: bytes) -> Iterator[str]:
     known = Spec.__struct_fields__
     for key in decode(line, type=dict[str, Raw]):
         if key not in known:
-            yield f"the key {key[:_LONGEST]} is not known and counts for nothing{did_you_mean(key[:_LONGEST], known)}"
+            yield f"the key {key[:_LONGEST]} is not known and is ignored{did_you_mean(key[:_LONGEST], known)}"
 
 
 def _answer(spec: Spec) -> SpecAnswer:

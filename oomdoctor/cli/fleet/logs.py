@@ -30,7 +30,11 @@ _MOST_PROCESSES = 256
 _FOLDER = "logs"
 """A folder that is called as this command is, and that most people mean by `oomdoctor triage logs`."""
 OUTPUT = click.option(
-    "--output", "-o", type=click.Path(dir_okay=False), metavar="ROWS", help="Write a row for each job there: .jsonl, .sqlite or .parquet."
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False),
+    metavar="ROWS",
+    help="Write one row per job to this file: .jsonl, .sqlite or .parquet.",
 )
 FORMAT = format_option(("terminal", "markdown", "json"), "summary")
 FAIL_ON = click.option(
@@ -38,7 +42,7 @@ FAIL_ON = click.option(
     type=click.Choice(["failure", "new-group"]),
     default="failure",
     show_default=True,
-    help="What ends with status 1: any failure of memory, or only a group that no earlier run knew or that came back after a week.",
+    help="When to exit with status 1: on any memory failure, or only on a group that is new or came back after a week.",
 )
 
 
@@ -48,40 +52,42 @@ def _shard(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
         return None
     first, _, second = value.partition("/")
     if not (first.isdecimal() and second.isdecimal() and int(first) < int(second)):
-        raise click.BadParameter(f"{value!r} is not like 0/8: shards are counted from 0", ctx, param)
+        raise click.BadParameter(f"{value!r} is not in the form 0/8: shards are counted from 0", ctx, param)
     return int(first), int(second)
 
 
 @click.command()
 @click.argument("paths", metavar="PATHS...", nargs=-1)
-@click.option("--files-from", metavar="FILE", help="More paths, a line each or each ended by NUL; - reads them from standard input.")
+@click.option("--files-from", metavar="FILE", help="More paths, one per line or NUL-terminated; - reads them from standard input.")
 @OUTPUT
 @click.option(
     "--records",
     metavar="FILE",
     multiple=True,
     type=click.Path(exists=True),
-    help="What the scheduler says (repeatable): sacct --parsable2, JSON of Slurm or kubectl (pods, events); a file or a folder of them.",
+    help="Scheduler records (repeatable): sacct --parsable2, JSON from Slurm or kubectl (pods, events); a file or a folder of them.",
 )
 @STORE
-@click.option("--jobs", metavar="N", type=click.IntRange(1, _MOST_PROCESSES), default=os.cpu_count() or 1, help="How many processes read.")
+@click.option(
+    "--jobs", metavar="N", type=click.IntRange(1, _MOST_PROCESSES), default=os.cpu_count() or 1, help="Number of reader processes."
+)
 @click.option(
     "--engine",
     type=click.Choice(["local", "ray"]),
     default="local",
     show_default=True,
-    help="Where the work runs: here, or on a Ray cluster.",
+    help="Where the work runs: locally, or on a Ray cluster.",
 )
-@click.option("--address", metavar="ADDRESS", help="The Ray cluster (default: the one that RAY_ADDRESS names, or that runs here).")
+@click.option("--address", metavar="ADDRESS", help="The Ray cluster (default: the one in RAY_ADDRESS, or the one running here).")
 @click.option(
     "--shard",
     metavar="I/N",
     callback=_shard,
-    help="Do the I-th of N equal parts of the work, I from 0; the shards may share a --store. Then: oomdoctor triage merge.",
+    help="Process the I-th of N equal parts of the work, starting at 0; the shards may share a --store. Then: oomdoctor triage merge.",
 )
 @click.option("--keep", metavar="SPAN", help="Drop rows of jobs that ended longer ago (90d); their logs are not read again.")
 @window_options
-@click.option("--refresh", is_flag=True, help="Read everything again, changed or not.")
+@click.option("--refresh", is_flag=True, help="Read everything again, whether or not it changed.")
 @FORMAT
 @language_option()
 @RULES
@@ -106,19 +112,19 @@ def logs(
     fail_on: str,
     exit_zero: bool,
 ) -> None:
-    """Make a row of each job, and say what they come to. A second run reads only what is new.
+    """Make one row per job, and summarize them. A second run reads only what is new.
 
-    PATHS are files, folders, globs, or URLs of object stores (s3://bucket/logs). What is read: logs as Slurm, torchrun, Kubernetes, Docker
-    and Ray lay them out, exports of log stores, archives.
+    PATHS are files, folders, globs, or object-store URLs (s3://bucket/logs). Supported: logs as laid out by Slurm, torchrun,
+    Kubernetes, Docker and Ray, log-store exports, and archives.
 
-    Exit status: 0 no failure of memory, 1 some (see --fail-on), 2 could not run, or read nothing; of a shard 0 or 2.
+    Exit status: 0 no memory failures, 1 some (see --fail-on), 2 could not run, or read nothing; for a shard 0 or 2.
     """
     if not paths and files_from is None and os.path.isdir(_FOLDER):
         paths = (_FOLDER,)
     if not paths and files_from is None:
         raise UsageError("which logs? Give files, folders, globs or URLs, or --files-from")
     if shard is not None and output is not None:
-        raise UsageError("--output: a shard has some of the rows; oomdoctor triage merge writes them all")
+        raise UsageError("--output: a shard has only some of the rows; oomdoctor triage merge writes them all")
     wording = Wording(lang or locale_language(os.environ))
     progress = FileProgress(lambda done, in_all, rate: wording.say(READING, done=done, all=in_all, rate=rate))
     try:
@@ -180,11 +186,11 @@ def _end(result: TriageResult, fail_on: str, exit_zero: bool) -> None:
 def merge(
     stores: tuple[str, ...], output: str | None, store: str | None, format_: str, lang: str | None, fail_on: str, exit_zero: bool
 ) -> None:
-    """Sum up what all shards made, or several triages, as one.
+    """Merge the results of all shards, or of several triages, into one.
 
-    STORE is the folder that the shards shared, or one of each of them; --store is where they are kept together.
+    STORE is the folder that the shards shared, or one folder per shard; --store is where the merged results are kept.
 
-    Exit status: 0 no failure of memory, 1 some (see --fail-on), 2 could not run, or read nothing.
+    Exit status: 0 no memory failures, 1 some (see --fail-on), 2 could not run, or read nothing.
     """
     result = merge_stores(stores, into=store)
     _tell(result, output, format_, lang)

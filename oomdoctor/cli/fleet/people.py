@@ -30,9 +30,9 @@ _LONGEST = 200
 @output_option("table")
 @language_option()
 def users(store: str | None, window: TimeWindow, format_: str, output: str | None, lang: str | None) -> None:
-    """Write a table by user: jobs that died of memory, of how many, in how many groups, and the GPU hours lost.
+    """Write a table by user: jobs that ran out of memory, total jobs, number of groups, and GPU hours lost.
 
-    GPU hours are known of jobs whose records tell cards and times (--records).
+    GPU hours are known for jobs whose records give cards and times (--records).
     """
     lines = user_lines(sum_up(open_store(store), window).fleet)
     if format_ == "json":
@@ -50,17 +50,19 @@ def users(store: str | None, window: TimeWindow, format_: str, output: str | Non
 @language_option()
 @RULES
 def mails(store: str | None, window: TimeWindow, format_: str, output: str | None, lang: str | None, rules: str | None) -> None:
-    """Write a mail to each user whose jobs died of memory: which, why, and what helps as far as that was found. Nothing is sent.
+    """Write an email to each user whose jobs ran out of memory: which, why, and any remedy that was found. Nothing is sent.
 
-    With --format json a line each: user, jobs, subject, text.
+    With --format json, one line per user: user, jobs, subject, text.
     """
     shown = show_fleet(open_store(store), window=window, rules=rules)
     made = mails_of(shown.groups, Wording(lang or locale_language(os.environ)))
     unknown = shown.fleet.users[""].failed if "" in shown.fleet.users else 0
     left = shown.fleet.failed - unknown - sum(mail.jobs for mail in made)
-    complain([f"{unknown:,} jobs without a mail: nobody knows whose they are"] if unknown else [])
+    complain([f"{unknown:,} jobs without an email: their user is unknown"] if unknown else [])
     complain(
-        [f"{left:,} jobs without a mail: of the {len(shown.groups)} largest groups alone, the newest 1,000 jobs are told"] if left else []
+        [f"{left:,} jobs without an email: only the newest 1,000 jobs of the {len(shown.groups)} largest groups are covered"]
+        if left
+        else []
     )
     write("".join(f"{encode(mail).decode()}\n" if format_ == "json" else _text(mail) for mail in made), output)
 

@@ -18,13 +18,13 @@ from oomdoctor.triage.window import TimeWindow
 
 
 @click.command()
-@click.option("--html", "as_html", is_flag=True, help="A page in one file, with drawings; else Markdown.")
+@click.option("--html", "as_html", is_flag=True, help="Write a single HTML file with charts instead of Markdown.")
 @output_option("report")
 @STORE
 @window_options
 @language_option()
 @RULES
 def report(as_html: bool, output: str | None, store: str | None, window: TimeWindow, lang: str | None, rules: str | None) -> None:
-    """Write the last triage as one report: days, nodes, and a part for each group with its jobs and a message to its user."""
+    """Write the last triage as one report: days, nodes, and a section for each group with its jobs and a message to its users."""
     document = compose(show_fleet(open_store(store), window=window, rules=rules), Wording(lang or locale_language(os.environ)), __version__)
     write(show(document, "html" if as_html else "markdown", to_terminal=output is None, only_keys=True), output)

@@ -26,7 +26,7 @@ from oomdoctor.triage.window import TimeWindow
 @language_option()
 @RULES
 def show(number: int, store: str | None, window: TimeWindow, full: bool, lang: str | None, rules: str | None) -> None:
-    """Show a group by its number on the screen of the same time: its jobs, one of them in full, and what to write to its user."""
+    """Show a group by its number on the screen for the same period: its jobs, one of them in full, and a message to its users."""
     shown = show_group(open_store(store), number, window=window, rules=rules)
     document = compose(shown, Wording(lang or locale_language(os.environ)), __version__)
     write(as_text(document, "terminal", to_terminal=True, full=full, only_keys=True), None)

@@ -21,7 +21,7 @@ _LONGEST = 4000
 
 @click.command()
 @click.argument("question", metavar="SELECT")
-@click.option("--rows", metavar="FILE", type=click.Path(dir_okay=False), help="Ask the rows in this file (.parquet, .jsonl, .sqlite).")
+@click.option("--rows", metavar="FILE", type=click.Path(dir_okay=False), help="Query the rows in this file (.parquet, .jsonl, .sqlite).")
 @STORE
 @click.option(
     "--timeout",
@@ -29,14 +29,14 @@ _LONGEST = 4000
     type=click.FloatRange(min=0, min_open=True),
     default=SECONDS,
     show_default=True,
-    help="Stop it after so long.",
+    help="Stop the query after this long.",
 )
 @format_option(("terminal", "markdown", "json", "csv"), "answer")
 @output_option("answer")
 def sql(question: str, rows: str | None, store: str | None, timeout: float, format_: str, output: str | None) -> None:
-    """Answer one SELECT over the table `jobs`, a row for each job of the last triage.
+    """Run one SELECT on the table `jobs`, which has a row for each job in the last triage.
 
-    Nothing else is open to it: no file, no network, no other statement. docs/triage.md has ten questions to start from.
+    Nothing else is accessible: no files, no network, no other statements. docs/triage.md has ten example queries.
 
     \b
     Examples:

@@ -47,7 +47,7 @@ class _LogsOrCommand(SuggestingGroup):
 
 @click.group(cls=_LogsOrCommand, context_settings=_HELP)
 def triage() -> None:
-    """Say of folders of job logs which jobs died of memory, of which, where first, and which of them are the same.
+    """Find out which jobs in folders of logs ran out of memory, which memory it was, what failed first, and which failures are the same.
 
     \b
     Examples:
@@ -57,5 +57,5 @@ def triage() -> None:
       oomdoctor triage report --html -o triage.html
       oomdoctor triage sql 'SELECT user, count(*) FROM jobs GROUP BY user'
 
-    `oomdoctor triage PATHS` is `oomdoctor triage logs PATHS`; a folder that is called like a command is written ./show.
+    `oomdoctor triage PATHS` is `oomdoctor triage logs PATHS`; write ./show for a folder with the name of a command.
     """

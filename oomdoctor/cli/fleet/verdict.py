@@ -27,13 +27,13 @@ _LONGEST = 1000
 @language_option()
 @RULES
 def verdict(logs: tuple[str, ...], before: tuple[str, ...], exit_codes: str, format_: str, lang: str | None, rules: str | None) -> None:
-    """Say in one line whether a restart of a job can get past its memory failure, and end with a status that a launcher understands.
+    """Report in one line whether restarting a job can get past its memory failure, with an exit status for launchers.
 
-    LOGS are all logs of one job, or its folder, or - for standard input.
+    LOGS are all logs of one job, its folder, or - for standard input.
 
     \b
     Exit status:
-      plain  0 memory does not stand against a restart, 1 something has to change first, 2 could not run or read, 3 unknown
+      plain  0 memory does not rule out a restart, 1 something must change first, 2 could not run or read, 3 unknown
       nvrx   93 do not restart, 0 otherwise (ft_launcher of NVIDIA Resiliency Extension)
       job    42 do not restart, 0 otherwise (podFailurePolicy of a Kubernetes Job)
 

@@ -28,9 +28,11 @@ _FORMS = {"slack": slack_message, "alertmanager": alerts}
 @window_options
 @output_option("figures")
 def metrics(store: str | None, window: TimeWindow, output: str | None) -> None:
-    """Write the figures of the last triage for Prometheus: `--output /var/lib/node_exporter/oomdoctor.prom`, put there whole.
+    """Write the figures of the last triage for Prometheus, replacing the file atomically.
 
-    Without --since a failure counts as long as its row is kept; with --since 24h an alert ends when the failures do.
+    For the node exporter: `--output /var/lib/node_exporter/oomdoctor.prom`.
+
+    Without --since, a failure counts as long as its row is kept; with --since 24h, an alert ends when the failures do.
     """
     write(exposition(sum_up(open_store(store), window)), output)
 
@@ -41,20 +43,22 @@ def metrics(store: str | None, window: TimeWindow, output: str | None) -> None:
 @output_option("lines")
 @language_option()
 def warnings(store: str | None, window: TimeWindow, output: str | None, lang: str | None) -> None:
-    """Write who submits again and again what cannot work as it is: user, name, jobs, what to do; tabs between. For job_submit.lua."""
+    """List users who keep resubmitting jobs that cannot work as is, tab-separated: user, name, jobs, what to do. For job_submit.lua."""
     write(warning_lines(sum_up(open_store(store), window).fleet, Wording(lang or locale_language(os.environ))), output)
 
 
 @click.command()
-@click.option("--for", "for_", type=click.Choice(list(_FORMS)), required=True, help="Who takes the message.")
-@click.option("--post", metavar="URL", envvar="OOMDOCTOR_WEBHOOK", help="Send it there (or $OOMDOCTOR_WEBHOOK); else it is printed.")
+@click.option("--for", "for_", type=click.Choice(list(_FORMS)), required=True, help="The service that receives the message.")
+@click.option(
+    "--post", metavar="URL", envvar="OOMDOCTOR_WEBHOOK", help="Send it to this URL (or $OOMDOCTOR_WEBHOOK); otherwise it is printed."
+)
 @STORE
 @window_options
 @language_option()
 def notify(for_: str, post: str | None, store: str | None, window: TimeWindow, lang: str | None) -> None:
-    """Tell of the groups that are new to the last triage or came back: once after each triage, and nothing where there are none.
+    """Report groups that are new in the last triage or came back: once per triage, and nothing if there are none.
 
-    Without --post nothing is sent anywhere. What cannot be sent is sent the next time, with what is new since then.
+    Without --post, nothing is sent anywhere. Anything that cannot be sent is sent next time, along with whatever is new.
     """
     kept = open_store(store)
     sums = sum_up(kept, window)

@@ -11,9 +11,9 @@ import click
 from oomdoctor.cli.options import Command
 from oomdoctor.triage.window import window_of
 
-_SINCE = click.option("--since", metavar="WHEN", help="Count jobs that ended since then: 24h, 7d, or a time (2026-11-22, UTC).")
-_UNTIL = click.option("--until", metavar="WHEN", help="Count jobs that ended before then, written likewise.")
-_DAY = click.option("--day", metavar="YYYY-MM-DD", help="Count jobs that ended on that day (UTC).")
+_SINCE = click.option("--since", metavar="WHEN", help="Count only jobs that ended since then: 24h, 7d, or a time (2026-11-22, UTC).")
+_UNTIL = click.option("--until", metavar="WHEN", help="Count only jobs that ended before then; same format.")
+_DAY = click.option("--day", metavar="YYYY-MM-DD", help="Count only jobs that ended on that day (UTC).")
 
 
 def window_options(command: Command) -> Command:

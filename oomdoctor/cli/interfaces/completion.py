@@ -14,7 +14,7 @@ VARIABLE = "_OOMDOCTOR_COMPLETE"
 @click.command()
 @click.argument("shell", type=click.Choice(list(SHELLS)))
 def completion(shell: str) -> None:
-    """Print the script that completes commands, options and values in a shell.
+    """Print the shell script that completes commands, options and values.
 
     \b
     Examples:

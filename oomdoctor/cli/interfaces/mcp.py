@@ -19,14 +19,14 @@ from oomdoctor.report.wording.wording import Wording
     multiple=True,
     metavar="DIR",
     type=click.Path(exists=True, file_okay=False),
-    help="What may be read (repeatable; default: the working directory). Links that lead out of it are refused.",
+    help="A folder that may be read (repeatable; default: the working directory). Links that lead outside are refused.",
 )
-@click.option("--allow-write", is_flag=True, help="Offer apply_fix too, which writes into config files and keeps a copy of each.")
+@click.option("--allow-write", is_flag=True, help="Also offer apply_fix, which writes to config files and keeps a copy of each.")
 @language_option(" of the answers")
 def mcp(roots: tuple[str, ...], allow_write: bool, lang: str | None) -> None:
     """Serve oomdoctor's tools to an agent over standard input and output (Model Context Protocol).
 
-    Needs pip install "oomdoctor[mcp]". Nothing is sent anywhere else; without --allow-write no config is changed.
+    Requires pip install "oomdoctor[mcp]". Nothing is sent anywhere else; without --allow-write, no config is changed.
 
     \b
     Examples:
@@ -35,10 +35,10 @@ def mcp(roots: tuple[str, ...], allow_write: bool, lang: str | None) -> None:
       oomdoctor mcp --root . --allow-write
 
     \b
-    In the configuration of a client:
+    In a client's configuration:
       {"mcpServers": {"oomdoctor": {"command": "oomdoctor", "args": ["mcp", "--root", "."]}}}
 
-    Exit status: 0 the client went away, 2 could not run.
+    Exit status: 0 the client disconnected, 2 could not run.
     """
     load_extra("mcp.server.mcpserver", "mcp", "the server for agents")
     server = load_extra("oomdoctor.mcp.server", "mcp", "the server for agents")

@@ -25,15 +25,15 @@ _BUDGET, _BUDGET_WHEN_STOPPED = 300.0, 20.0
 
 _NO_MEMORY = Text("{how}; no sign of a memory failure; evidence in {folder}", "{how}；没有内存故障的迹象；证据在 {folder}")
 _UNSEEN = Text(
-    "{how}; its output was not seen, so why is open (oomdoctor run --log FILE reads it); evidence in {folder}",
+    "{how}; its output was not captured, so the cause is unknown (oomdoctor run --log FILE reads it); evidence in {folder}",
     "{how}；没有看到命令的输出，原因还不能判断（可用 oomdoctor run --log 文件）；证据在 {folder}",
 )
 _EVIDENCE = Text("evidence in {folder}", "证据在 {folder}")
 _NO_EVIDENCE = Text("{how}; nothing was recorded: {why}", "{how}；没有留下记录：{why}")
-_ELSEWHERE = Text("nothing could be written to {path} ({why}); the evidence lies in {folder}", "无法写入 {path}（{why}）；证据在 {folder}")
-_NO_ROOM = Text("no room was left", "没有空间了")
+_ELSEWHERE = Text("nothing could be written to {path} ({why}); the evidence is in {folder}", "无法写入 {path}（{why}）；证据在 {folder}")
+_NO_ROOM = Text("there was no space left", "没有空间了")
 _AFTER_ANOTHER = Text(
-    "rank {rank}: {how}, after rank {first} had failed; the report is that of rank {first}, evidence in {folder}",
+    "rank {rank}: {how}, after rank {first} failed; see the report for rank {first}, evidence in {folder}",
     "rank {rank}：{how}，在此之前 rank {first} 已失败；报告见 rank {first}，证据在 {folder}",
 )
 _ENDED_BY_LAUNCHER = Text("rank {rank}: {how}; evidence in {folder}", "rank {rank}：{how}；证据在 {folder}")
@@ -43,7 +43,7 @@ _ASKED_TO_END = (signal.SIGTERM, signal.SIGINT)
 _NEAR = Text("{what} was nearly full (above 97 %); evidence in {folder}", "{what} 几乎用满（超过 97 %）；证据在 {folder}")
 _RETRY = Text("attempt {attempt} of {all}, with {fixes}: {command}", "第 {attempt} 次尝试（共 {all} 次），改动：{fixes}；命令：{command}")
 _NO_RETRY = Text("no further attempt: {why}", "不再重试：{why}")
-_EXIT, _SIGNAL = Text("exit code {code}", "退出码 {code}"), Text("ended by {name}", "被 {name} 终止")
+_EXIT, _SIGNAL = Text("exit code {code}", "退出码 {code}"), Text("killed by {name}", "被 {name} 终止")
 
 
 def describe(python: str | None) -> bytes:

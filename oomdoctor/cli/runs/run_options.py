@@ -46,18 +46,20 @@ class RunOption(NamedTuple):
 
 
 OPTIONS = (
-    RunOption("out", "The evidence folder; the default is a new one below ~/.local/state/oomdoctor/runs.", "DIR"),
-    RunOption("level", "How much is recorded inside: 0 counters, 1 who holds what, 2 history.", bounds=(0, 2), shows_default=True),
-    RunOption("log", "The file that the command's output goes to, where it goes through a pipe.", "FILE"),
+    RunOption("out", "The evidence folder; the default is a new one under ~/.local/state/oomdoctor/runs.", "DIR"),
+    RunOption(
+        "level", "How much is recorded inside the process: 0 counters, 1 what holds memory, 2 history.", bounds=(0, 2), shows_default=True
+    ),
+    RunOption("log", "The file that receives the command's output, if it goes through a pipe.", "FILE"),
     RunOption(
         "print_env",
-        "Run nothing; print what brings the recorder into commands that somebody else starts.",
+        "Run nothing; print how to add the recorder to commands started by something else.",
         choices=("shell", "ray"),
     ),
-    RunOption("retry", "Try again so often where the diagnosis is sure and a safe fix is left.", bounds=(0, 20)),
-    RunOption("allow", "A fix that --retry may apply though it is not safe (repeatable).", "ID"),
+    RunOption("retry", "Retry up to this many times if the diagnosis is certain and a safe fix is left.", bounds=(0, 20)),
+    RunOption("allow", "A fix that --retry may apply although it is not safe (repeatable).", "ID"),
     RunOption("attempt", bounds=(1, 1000)),
-    RunOption("quiet", "Write nothing on standard error."),
+    RunOption("quiet", "Write nothing to standard error."),
 )
 _BY_NAME: Mapping[str, RunOption] = {option.name: option for option in OPTIONS if not option.choices}
 

@@ -29,9 +29,9 @@ FORMATS = ("terminal", "markdown", "json", "html")
 @output_option("answer")
 @language_option()
 @RULES
-@click.option("--card", metavar="SIZE", help="What each card has (80GiB): then what others hold of it is told.")
-@click.option("--exit-zero", is_flag=True, help="End with status 0 also when something was found.")
-@click.option("--full", is_flag=True, help="Open what is folded.")
+@click.option("--card", metavar="SIZE", help="The memory of each card (80GiB); also shows how much other processes use.")
+@click.option("--exit-zero", is_flag=True, help="Exit with status 0 even if something was found.")
+@click.option("--full", is_flag=True, help="Expand folded sections.")
 @NO_REDACT
 def snapshot(
     files: tuple[str, ...],
@@ -44,9 +44,10 @@ def snapshot(
     full: bool,
     no_redact: bool,
 ) -> None:
-    """Say from memory snapshots who held what when memory ran out, why the request did not fit, and what grows.
+    """Show from memory snapshots what was holding memory when it ran out, why the request did not fit, and what is growing.
 
-    FILE is what `torch.cuda.memory._dump_snapshot` wrote; of several ranks a file each. Nothing in a file is executed.
+    FILE is a file written by `torch.cuda.memory._dump_snapshot`; with several ranks, pass one file per rank. Nothing in a file is
+    executed.
 
     \b
     Examples:
@@ -54,7 +55,7 @@ def snapshot(
       oomdoctor snapshot rank*.pickle --format html -o memory.html
       oomdoctor snapshot snapshot.pickle --format json
 
-    Exit status: 0 nothing found, 1 something found, 2 could not run, or nothing found in what is left of a file that is cut off.
+    Exit status: 0 nothing found, 1 something found, 2 could not run, or nothing found in the readable part of a truncated file.
     """
     report = explain_snapshots(files, rules=rules, totals=_totals(card))
     wording = Wording(lang or locale_language(os.environ))
@@ -69,7 +70,7 @@ def _totals(card: str | None) -> dict[int, int]:
     """Return the bytes of each card that a snapshot can name. Raise UsageError where a size is none."""
     size = None if card is None else parse_size(card)
     if card is not None and not size:
-        raise UsageError(f"--card {card}: this is no size; 80GiB is one")
+        raise UsageError(f"--card {card}: not a size; write it as 80GiB")
     return {} if size is None else dict.fromkeys(range(_MOST_CARDS), size)
 
 

@@ -54,7 +54,7 @@ def listed_files(site: str) -> dict[str, str]:
         with open(os.path.join(site, _LISTS[0]), "rb") as file:
             names = decode(file.read(), type=_Version).files
     except (OSError, DecodeError, ValidationError) as why:
-        raise UsageError(f"{site}: no built page is there") from why
+        raise UsageError(f"{site}: contains no built page") from why
     return {name: os.path.join(site, *name.split("/")) for name in (*names, *_LISTS) if ".." not in name.split("/")}
 
 

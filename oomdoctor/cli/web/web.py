@@ -20,12 +20,13 @@ _CHECKOUT = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path
 
 @click.command()
 @click.option("--site", type=click.Path(file_okay=False), metavar="FOLDER", help="The built page (default: the installed one).")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port (default: any that is free).")
-@click.option("--no-browser", is_flag=True, help="Only say the address.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port (default: any free port).")
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
 def web(site: str | None, port: int, no_browser: bool) -> None:
-    """Open the page that diagnoses logs and sizes runs in the browser of this machine.
+    """Open the page that diagnoses logs and sizes runs in this machine's browser.
 
-    The page is served on the loopback address alone. It computes in the browser; nothing is sent anywhere, and nobody else can reach it.
+    The page is served only on the loopback address. It computes in the browser; nothing is sent anywhere, and nobody else can
+    reach it.
 
     \b
     Examples:
@@ -33,11 +34,11 @@ def web(site: str | None, port: int, no_browser: bool) -> None:
       oomdoctor web --port 8080 --no-browser
       oomdoctor web --site dist/site
 
-    Exit status: 0 ended by Ctrl-C, 2 could not run.
+    Exit status: 0 stopped with Ctrl-C, 2 could not run.
     """
     with serve_page(site or _built(), port) as server:
         address = f"http://127.0.0.1:{server.server_address[1]}/"
-        click.echo(f"oomdoctor: {address} (Ctrl-C ends it)")
+        click.echo(f"oomdoctor: {address} (press Ctrl-C to stop)")
         if not no_browser:
             # Beside the server: a browser of the terminal (w3m, lynx) comes back only when it is left.
             Thread(target=webbrowser.open, args=(address,), daemon=True).start()

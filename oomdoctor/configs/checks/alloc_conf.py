@@ -44,7 +44,7 @@ def check_alloc_conf(setting: WrittenSetting, options: FrameworkKeys, torch: str
             "alloc-conf-name",
             setting,
             what,
-            Text("The shorter name came with 2.9.", "这个较短的变量名从 2.9 才开始支持。"),
+            Text("The shorter name was added in 2.9.", "这个较短的变量名从 2.9 才开始支持。"),
             f"PYTORCH_CUDA_ALLOC_CONF={setting.value}",
         )
     text = "" if setting.value is None or setting.value is True else str(setting.value)
@@ -59,7 +59,7 @@ def check_alloc_conf(setting: WrittenSetting, options: FrameworkKeys, torch: str
 
 def _form(setting: WrittenSetting, text: str) -> Iterator[ConfigIssue]:
     if "=" in text:
-        what = Text("an option of the allocator takes `:`, not `=`", "分配器选项的名称和值之间用 `:`，不是 `=`")
+        what = Text("allocator options use `:`, not `=`", "分配器选项的名称和值之间用 `:`，不是 `=`")
         yield _made("alloc-conf-form", setting, what, _STOPS, f"{setting.key}={text.replace('=', ':').replace(' ', '')}")
     elif " " in text.strip():
         what = Text("the value contains a space", "变量值里有空格")
@@ -67,7 +67,7 @@ def _form(setting: WrittenSetting, text: str) -> Iterator[ConfigIssue]:
             "alloc-conf-form", setting, what, _BLANK, f"{setting.key}={re.sub(r'[, ]*[, ][, ]*', ',', text.strip()).replace(':,', ':')}"
         )
     elif text and any(not part["mark"] for part in _OPTION.finditer(text)):
-        what = Text(f"`{text}` lacks a value", f"`{text}` 没有写值")
+        what = Text(f"`{text}` has no value", f"`{text}` 没有写值")
         yield _made("alloc-conf-form", setting, what, _STOPS, f"{setting.key}=expandable_segments:True" if "expandable" in text else None)
 
 
@@ -83,7 +83,7 @@ def _option(setting: WrittenSetting, option: str, options: FrameworkKeys, torch:
         span = (
             Text(f"only until {standing.until}", f"只到 {standing.until} 为止")
             if standing.state == "gone"
-            else Text(f"from {standing.since} on", f"从 {standing.since} 开始")
+            else Text(f"since {standing.since}", f"从 {standing.since} 开始")
         )
         what = Text(f"PyTorch {torch} has no option `{option}` ({span.en})", f"PyTorch {torch} 没有 `{option}` 选项（{span.zh}支持）")
         yield _made("alloc-conf-version", setting, what, _STOPS, None)
@@ -94,21 +94,21 @@ def _together(setting: WrittenSetting, values: Mapping[str, str], *, windows: bo
         for option in ("max_split_size_mb", "garbage_collection_threshold", "roundup_power2_divisions", "expandable_segments"):
             if option in values:
                 what = Text(
-                    f"`{option}` does nothing with `backend:cudaMallocAsync`", f"用了 `backend:cudaMallocAsync`，`{option}` 就不起作用"
+                    f"`{option}` has no effect with `backend:cudaMallocAsync`", f"用了 `backend:cudaMallocAsync`，`{option}` 就不起作用"
                 )
-                why = Text("That backend leaves the memory to CUDA's own pool.", "这个后端把显存交给 CUDA 自带的内存池管理。")
+                why = Text("That backend uses CUDA's own memory pool.", "这个后端把显存交给 CUDA 自带的内存池管理。")
                 yield _made("alloc-conf-backend", setting, what, why, f"{setting.key}=backend:cudaMallocAsync")
                 return
     if windows and values.get("expandable_segments", "").lower() == "true":
-        what = Text("`expandable_segments` does nothing on Windows", "`expandable_segments` 在 Windows 上不起作用")
+        what = Text("`expandable_segments` has no effect on Windows", "`expandable_segments` 在 Windows 上不起作用")
         why = Text(
-            "PyTorch prints that this platform does not support it, and goes on without.",
+            "PyTorch prints that this platform does not support it, and continues without it.",
             "PyTorch 会提示该平台不支持，然后按没有设置继续运行。",
         )
         yield _made("alloc-conf-platform", setting, what, why, None)
     share = values.get("garbage_collection_threshold", "0.5")
     if re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", share) and not 0 < float(share) < 1:
-        what = Text("`garbage_collection_threshold` is a share between 0 and 1", "`garbage_collection_threshold` 应是 0 到 1 之间的比例")
+        what = Text("`garbage_collection_threshold` must be between 0 and 1", "`garbage_collection_threshold` 应是 0 到 1 之间的比例")
         yield _made("alloc-conf-form", setting, what, _STOPS, f"{setting.key}=garbage_collection_threshold:0.8")
 
 
@@ -128,10 +128,10 @@ def _made(identity: str, setting: WrittenSetting, what: Text, why: Text, replace
 
 _NOTHING = Text("The setting has no effect, and nothing is printed.", "这项设置没有任何效果，也不会有提示。")
 _STOPS = Text(
-    "PyTorch stops with an error at the first use of the card, or passes over the option, depending on the version.",
+    "PyTorch raises an error when it first uses the card, or ignores the option, depending on the version.",
     "视版本不同，PyTorch 会在第一次用到显卡时报错，或者忽略这个选项。",
 )
 _BLANK = Text(
-    "PyTorch does not cut blanks off: the option after a blank is not recognised. Unquoted, the shell ends the value there.",
+    "PyTorch does not strip spaces: an option after a space is not recognized. If unquoted, the shell ends the value there.",
     "PyTorch 不会去掉空格，空格后的选项认不出来；不加引号时，shell 会在空格处把值截断。",
 )

@@ -57,7 +57,7 @@ def _not_in_force(place: WrittenSetting, value: Scalar, at: WrittenSetting, prin
         line=place.line,
         what=Text(f"the log shows {printed}, this file says {value}", f"日志里是 {printed}，这个文件里写的是 {value}"),
         why=Text(
-            f"Another file or a command line was in force when this log was written ({at.file}:{at.line}, `{at.key}`).",
+            f"Another file or a command line was in effect when this log was written ({at.file}:{at.line}, `{at.key}`).",
             f"写这份日志时生效的是另一个文件或命令行参数（{at.file}:{at.line}，`{at.key}`）。",
         ),
     )
@@ -74,7 +74,7 @@ def _two_answers(place: WrittenSetting, value: Scalar, at: WrittenSetting, other
             f"the DeepSpeed JSON says {other}, the trainer says {value} (`{place.key}`)",
             f"DeepSpeed JSON 里是 {other}，训练参数里是 {value}（`{place.key}`）",
         ),
-        why=Text("transformers compares the two and stops where they differ.", "transformers 会核对两处的值，不一致就报错退出。"),
+        why=Text("transformers compares the two and stops if they differ.", "transformers 会核对两处的值，不一致就报错退出。"),
         replacement=f'"{at.key.rpartition(".")[2]}": "auto"',
         cites=("deepspeed-config",),
     )
@@ -106,7 +106,7 @@ def _product(merged: MergedSettings) -> Iterator[ConfigIssue]:
             f"`train_batch_size` is {total}, but micro batch, accumulation and cards give {result}",
             f"`train_batch_size` 写的是 {total}，而单卡批大小、梯度累积和卡数给出的是 {result}",
         ),
-        why=Text("DeepSpeed stops unless it is exactly their product.", "DeepSpeed 要求它正好等于三者的乘积，否则直接报错。"),
+        why=Text("DeepSpeed stops unless it equals their product exactly.", "DeepSpeed 要求它正好等于三者的乘积，否则直接报错。"),
         replacement='"train_batch_size": "auto"',
         cites=("deepspeed-config",),
     )

@@ -75,19 +75,19 @@ def _of_another_version(
     if standing.state == "gone":
         what = Text(f"{title} {version} no longer has `{name}`", f"{title} {version} 已经没有 `{name}` 这个键")
         why = Text(
-            f"The last version seen with it is {standing.until}; later ones refuse it.",
+            f"The last version known to have it is {standing.until}; later ones reject it.",
             f"有这个键的最后一个版本是 {standing.until}，之后的版本会直接报错。",
         )
         return _made("key-gone", "error", setting, what, why, renamed)
     what = Text(f"{title} {version} does not have `{name}` yet", f"{title} {version} 还没有 `{name}` 这个键")
-    why = Text(f"The first version seen with it is {standing.since}.", f"最早有这个键的版本是 {standing.since}。")
+    why = Text(f"The first version known to have it is {standing.since}.", f"最早有这个键的版本是 {standing.since}。")
     return _made("key-not-yet", "error", setting, what, why, None)
 
 
 def _perhaps_gone(setting: WrittenSetting, name: str, title: str, standing: KeyStatus, renamed: str | None) -> ConfigIssue:
-    what = Text(f"`{name}` is gone from {title} after {standing.until}", f"`{name}` 在 {title} {standing.until} 之后就没有了")
+    what = Text(f"`{name}` was removed from {title} after {standing.until}", f"`{name}` 在 {title} {standing.until} 之后就没有了")
     why = Text(
-        "Which version runs here is not known; a newer one stops at this key.",
+        "The version used here is not known; newer ones stop at this key.",
         "这里用的是哪个版本还不知道；较新的版本遇到这个键会直接报错。",
     )
     return _made("key-perhaps-gone", "note", setting, what, why, renamed)
@@ -95,14 +95,14 @@ def _perhaps_gone(setting: WrittenSetting, name: str, title: str, standing: KeyS
 
 def _unknown(setting: WrittenSetting, name: str, framework: FrameworkRecord, guess: str) -> ConfigIssue:
     title = framework.title
-    what = Text(f"{title} has no key `{name}`; `{guess}` is near", f"{title} 没有 `{name}` 这个键，应该是 `{guess}`")
+    what = Text(f"{title} has no key `{name}`; a similar key is `{guess}`", f"{title} 没有 `{name}` 这个键，应该是 `{guess}`")
     if framework.unknown_keys == "refused":
         why = Text(
-            "Depending on the version it is rejected or ignored; the setting does not take effect.",
+            "Depending on the version, it is rejected or ignored; the setting has no effect.",
             "不同版本会报错或忽略它，这项设置都不会生效。",
         )
     else:
-        why = Text("It is silently ignored, and the default stays in force.", "它会被悄悄忽略，实际用的还是默认值。")
+        why = Text("It is silently ignored, and the default stays in effect.", "它会被悄悄忽略，实际用的还是默认值。")
     return _made("key-unknown", "note" if framework.unknown_keys == "noted" else "warning", setting, what, why, guess)
 
 
@@ -139,8 +139,8 @@ def _belongs(around: str, name: str, blocks: Mapping[str, list[str]]) -> bool:
 
 def _under_wrong_block(setting: WrittenSetting, around: str, block: str, title: str) -> ConfigIssue:
     name = setting.name.rpartition(".")[2]
-    here = Text(f"under `{around}`", f"`{around}` 下") if around else Text("at the top of the file", "文件最外层")
-    what = Text(f"`{name}` stands {here.en}; it counts only under `{block}`", f"`{name}` 写在{here.zh}，只有放在 `{block}` 下才生效")
+    here = Text(f"under `{around}`", f"`{around}` 下") if around else Text("at the top level of the file", "文件最外层")
+    what = Text(f"`{name}` is {here.en}; it only has an effect under `{block}`", f"`{name}` 写在{here.zh}，只有放在 `{block}` 下才生效")
     why = Text(f"{title} does not look for it there, so the setting has no effect.", f"{title} 不会到那里找这个键，所以这项设置不起作用。")
     return ConfigIssue(
         id="key-under-wrong-block",

@@ -59,7 +59,7 @@ def _replaced(text: str, form: Form, path: list[Entry], to: str) -> Edit:
     if value.kind == "sequence" and to[:1] == "[":
         return add_items(text, form, value, to)
     if value.kind != "scalar":
-        raise UnsafeEdit("a block or a list stands here", "这里是一个块或列表")
+        raise UnsafeEdit("there is a block or a list here", "这里是一个块或列表")
     if value.style in ("|", ">") or "\n" in text[value.start : value.end]:
         raise UnsafeEdit("the value spans several lines", "这个值跨了多行")
     if form == "json":
@@ -85,7 +85,7 @@ def _inserted(text: str, style: BlockStyle, roots: list[Node], change: ConfigCha
     block, rest = find_deepest(root, change.key)
     names = rest.split(".")
     if block.kind != "mapping" or block.shared:
-        raise UnsafeEdit("what stands above it is not a block of keys", "它的上一级不是键值块")
+        raise UnsafeEdit("the parent is not a block of keys", "它的上一级不是键值块")
     if not all(_KEY.match(name) for name in names):
         raise UnsafeEdit("this is not a key of a config file", "这不是配置文件里的键")
     if block.style == "{":
@@ -101,7 +101,7 @@ def _document(roots: list[Node], change: ConfigChange) -> Node:
         block = change.key.rpartition(".")[0] or change.after or ""
         maps = [root for root in maps if block and find_path(root, block)]
     if len(maps) != 1:
-        raise UnsafeEdit("it is not clear which document of the file takes the key", "文件里有多个文档，无法确定该写进哪一个")
+        raise UnsafeEdit("it is unclear which document in the file this key belongs to", "文件里有多个文档，无法确定该写进哪一个")
     return maps[0]
 
 
@@ -116,7 +116,7 @@ def _below(text: str, style: BlockStyle, block: Node, names: list[str], change: 
     if indent.strip(" "):
         # An item of a list, `- key: value`: the keys below stand under the first one.
         if indent.strip(" -"):
-            raise UnsafeEdit("several keys stand in one line", "一行里有多个键")
+            raise UnsafeEdit("several keys are on one line", "一行里有多个键")
         indent = " " * len(indent)
     lines = [f"{indent}{style.step * depth}{name}:" for depth, name in enumerate(names)]
     lines[-1] += f" {yaml_value(change.to, '', '', flow=False)}"
@@ -137,7 +137,7 @@ def into_brackets(text: str, style: BlockStyle, block: Node, names: list[str], v
     json = style.form == "json"
     if not block.entries:
         if text[block.start + 1 : block.end - 1].strip():
-            raise UnsafeEdit("the brackets hold something else than keys", "括号里不是键值")
+            raise UnsafeEdit("the brackets contain something other than keys", "括号里不是键值")
         return Edit(block.start + 1, block.end - 1, _nested(names, value, json, lambda _: "", ": "))
     last, first = block.entries[-1], block.entries[0]
     colon = text[last.end : last.value.start]

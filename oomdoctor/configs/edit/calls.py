@@ -26,7 +26,7 @@ def is_script(file: str) -> bool:
 def edit_call(text: str, file: str, change: ConfigChange) -> Edit:
     """Return the edit that writes a value in place of the one that stands there. Raise UnsafeEdit where it would be anything else."""
     if change.action != "set" or change.variable or (change.line is None and change.after is None):
-        raise UnsafeEdit("in Python only values that stand there are changed", "Python 代码里只改已经写出的值")
+        raise UnsafeEdit("in Python, only existing values are changed", "Python 代码里只改已经写出的值")
     lines = python_lines(text) if is_notebook(file) else [CellLine(part, number) for number, part in enumerate(text.split("\n"), 1)]
     tree = _parsed(lines)
     if change.line is None:
@@ -37,7 +37,7 @@ def edit_call(text: str, file: str, change: ConfigChange) -> Edit:
         value = _standing(tree, lines, change)
         written, start = _written(value, change.to), value.col_offset
     if value.end_lineno != value.lineno or value.end_col_offset is None or start is None:
-        raise UnsafeEdit("the value stands in several lines", "这个值跨了多行")
+        raise UnsafeEdit("the value spans several lines", "这个值跨了多行")
     line = lines[value.lineno - 1]
     old = line.text.encode()
     new = (old[:start] + written.encode() + old[value.end_col_offset :]).decode()
@@ -48,7 +48,7 @@ def _parsed(lines: list[CellLine]) -> ast.Module:
     try:
         return ast.parse("\n".join(line.text for line in lines))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise UnsafeEdit("this is not Python that can be read", "这不是可以解析的 Python 代码") from None
+        raise UnsafeEdit("this is not valid Python", "这不是可以解析的 Python 代码") from None
 
 
 def _argument(tree: ast.Module, lines: list[CellLine], key: str, at: int | None) -> ast.expr:
@@ -60,7 +60,7 @@ def _argument(tree: ast.Module, lines: list[CellLine], key: str, at: int | None)
         and at in (None, lines[node.value.lineno - 1].line)
     ]  # fmt: skip
     if len(named) != 1:
-        raise UnsafeEdit("the value does not stand there once", "这个值不是恰好出现一次")
+        raise UnsafeEdit("the value does not appear exactly once", "这个值不是恰好出现一次")
     return named[0]
 
 
@@ -69,7 +69,7 @@ def _standing(tree: ast.Module, lines: list[CellLine], change: ConfigChange) -> 
     value = _argument(tree, lines, change.key, change.line)
     values = list(_given(tree, value.id)) if isinstance(value, ast.Name) else [value]
     if len(values) != 1 or not isinstance(values[0], ast.Constant):
-        raise UnsafeEdit("the value is worked out by the code", "这个值由代码计算得出")
+        raise UnsafeEdit("the value is computed by the code", "这个值由代码计算得出")
     return values[0]
 
 
@@ -109,4 +109,4 @@ def _in_string(text: str, line: CellLine, new: str) -> Edit:
         if string.count(old) == 1:
             start = line.start + string.index(old)
             return Edit(start, start + len(old), json.dumps(new, ensure_ascii=plain)[1:-1])
-    raise UnsafeEdit("the line stands in its cell several times", "这一行在单元格里出现了多次")
+    raise UnsafeEdit("the line appears several times in its cell", "这一行在单元格里出现了多次")

@@ -24,11 +24,11 @@ def edit_container(text: str, file: str, change: ConfigChange, takes: Callable[[
     Raise UnsafeEdit where there is none that touches nothing else.
     """
     if change.action != "set" or change.variable:
-        raise UnsafeEdit("only options of a container's command are changed", "只改容器命令里的选项")
+        raise UnsafeEdit("only options in a container's command are changed", "只改容器命令里的选项")
     roots = read_documents(text, "yaml")
     running = [container for root in roots for container in containers(root) if _runs(file, container, change)]
     if len(running) != 1:
-        raise UnsafeEdit("it is not clear which command takes it", "无法确定该写进哪条命令")
+        raise UnsafeEdit("it is unclear which command this option belongs to", "无法确定该写进哪条命令")
     container = running[0]
     if any(node.shared for node in (*container.parts, *container.texts)):
         raise UnsafeEdit("the value is shared by an anchor, a tag or an alias", "这个值通过锚点、标签或别名共用")
@@ -69,7 +69,7 @@ def _in_lists(text: str, parts: Sequence[Node], change: ConfigChange) -> Edit:
         raise UnsafeEdit("the command is not a list of words", "这条命令不是由单个词组成的列表")
     named = [at for at, (_, word) in enumerate(words) if _is_option(word, change.key)]
     if len(named) > 1:
-        raise UnsafeEdit("the option stands there several times", "这个选项出现了多次")
+        raise UnsafeEdit("the option appears several times", "这个选项出现了多次")
     if not named:
         return append_items(text, parts[-1], _items(parts[-1], change))
     part, option = words[named[0]]
@@ -80,7 +80,7 @@ def _in_lists(text: str, parts: Sequence[Node], change: ConfigChange) -> Edit:
     values = [word for _, word in words[named[0] + 1 :]]
     size = next((at for at, word in enumerate(values) if OPTION.match(word.value)), len(values))
     if size != 1:
-        raise UnsafeEdit("the option has not one value", "这个选项的值不是一个")
+        raise UnsafeEdit("the option does not have exactly one value", "这个选项的值不是一个")
     return Edit(values[0].start, values[0].end, yaml_text(change.to, values[0].style, flow=flow))
 
 

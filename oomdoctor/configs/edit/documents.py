@@ -38,4 +38,4 @@ def _json_document(text: str) -> Node:
 
 
 def _too_large() -> UnsafeEdit:
-    return UnsafeEdit("this file is larger or more deeply nested than a config", "文件过大或嵌套过深，不像配置文件")
+    return UnsafeEdit("this file is too large or too deeply nested for a config", "文件过大或嵌套过深，不像配置文件")

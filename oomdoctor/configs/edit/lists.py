@@ -26,9 +26,9 @@ def add_items(text: str, form: Form, node: Node, to: str) -> Edit:
     there = [entry.value for entry in node.entries]
     items = list_items(to)
     if not items:
-        raise UnsafeEdit("a list stands here", "这里是一个列表")
+        raise UnsafeEdit("there is a list here", "这里是一个列表")
     if any(item.kind != "scalar" or item.shared for item in there):
-        raise UnsafeEdit("a list with more than words stands here", "这里的列表不只是单个词")
+        raise UnsafeEdit("there is a list of more than plain words here", "这里的列表不只是单个词")
     flow, missing = node.style == "{", [item for item in items if item not in [known.value for known in there]]
     return append_items(
         text, node, [json_value(item, "", "") if form == "json" else yaml_value(item, "", "", flow=flow) for item in missing]
@@ -57,7 +57,7 @@ def _below(text: str, last: Node, items: Sequence[str]) -> Edit:
     """Lines below the last item, each behind a dash like its own."""
     dash = text[text.rfind("\n", 0, last.start) + 1 : last.start]
     if not _DASH.match(dash) or last.style in ("|", ">") or "\n" in text[last.start : last.end]:
-        raise UnsafeEdit("the last item of this list is not one line", "这个列表的最后一项不是单独一行")
+        raise UnsafeEdit("the last item of this list is not on one line", "这个列表的最后一项不是单独一行")
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = newline.join(dash + item for item in items)
     end = text.find("\n", last.end)

@@ -27,7 +27,7 @@ def move_setting(text: str, form: Form, change: ConfigChange) -> Edit:
     if not target or target[-1].value.kind != "mapping":
         raise UnsafeEdit(f"there is no block {change.to}", f"文件里没有 {change.to} 这一块")
     if len(parent.entries) < 2:
-        raise UnsafeEdit("nothing would be left where it stands", "移走之后原来的块就空了")
+        raise UnsafeEdit("nothing would be left in its place", "移走之后原来的块就空了")
     if style.form == "json":
         cut = _cut_of_json(text, parent, entry)
         put = into_brackets(text, style, target[-1].value, [entry.key], text[entry.value.start : entry.value.end])
@@ -46,7 +46,7 @@ def _cut_of_json(text: str, parent: Node, entry: Entry) -> Edit:
         cut = Edit(parent.entries[at - 1].value.last, entry.value.end, "")
         rest = text[cut.start : entry.start]
     if rest.strip() != ",":
-        raise UnsafeEdit("a comment stands beside it", "它旁边有注释")
+        raise UnsafeEdit("there is a comment next to it", "它旁边有注释")
     return cut
 
 
@@ -56,13 +56,13 @@ def _of_yaml(text: str, style: BlockStyle, entry: Entry, block: Node) -> tuple[E
     behind = _BEHIND.match(text, value.end)
     alone = not text[start : entry.start].strip(" ") and behind is not None and "\n" not in text[entry.start : value.end]
     if not alone or value.style in ("|", ">") or behind is None:
-        raise UnsafeEdit("it does not stand alone in one line", "它不是单独占一行")
+        raise UnsafeEdit("it is not alone on its line", "它不是单独占一行")
     if block.style == "{" or not block.entries:
-        raise UnsafeEdit("the other block is not written in lines", "目标块不是按行书写的")
+        raise UnsafeEdit("the other block is not written line by line", "目标块不是按行书写的")
     first = block.entries[0]
     indent = text[text.rfind("\n", 0, first.start) + 1 : first.start]
     if indent.strip(" "):
-        raise UnsafeEdit("the other block is not written in lines", "目标块不是按行书写的")
+        raise UnsafeEdit("the other block is not written line by line", "目标块不是按行书写的")
     line = text[entry.start : behind.end()].rstrip()
     return Edit(start, min(behind.end() + 1, len(text)), ""), after_line(text, style.newline, block.entries[-1].value.last, indent + line)
 
@@ -71,7 +71,7 @@ def _both(text: str, edit: Edit, other: Edit) -> Edit:
     """Return two edits that do not overlap as one; a file that ends without an end of line goes on doing so."""
     first, second = sorted((edit, other), key=lambda edit: (edit.start, edit.end))
     if first.end > second.start:
-        raise UnsafeEdit("the two places cannot be told apart", "两个位置无法区分")
+        raise UnsafeEdit("the two locations cannot be told apart", "两个位置无法区分")
     new = first.new + text[first.end : second.start] + second.new
     ends = second.end == len(text) and not text.endswith("\n")
     return Edit(first.start, second.end, new.rstrip("\r\n") if ends else new)

@@ -126,7 +126,7 @@ def _changed(file: str, data: bytes, change: ConfigChange) -> bytes:
     edit = _edit(text, file, form, change)
     after = edit.apply(text)
     if _is_json(text) and not _is_json(after):
-        raise UnsafeEdit("it would not be JSON any more", "改完之后不再是合法的 JSON")
+        raise UnsafeEdit("it would no longer be valid JSON", "改完之后不再是合法的 JSON")
     changed = mark + after.encode(codec, "surrogateescape" if codec == "utf-8" else "strict")
     _look_again(before, _configs(file, changed), change)
     return changed
@@ -142,9 +142,7 @@ def _edit(text: str, file: str, form: Form | Literal["container", "python"] | No
     if form is None:
         raise UnsafeEdit("this is neither YAML, JSON, TOML nor a shell script", "这不是 YAML、JSON、TOML 或 shell 脚本")
     if change.variable:
-        raise UnsafeEdit(
-            "a variable of the environment is set in the shell, not in this file", "环境变量要在 shell 里设置，不能写进这个文件"
-        )
+        raise UnsafeEdit("an environment variable is set in the shell, not in this file", "环境变量要在 shell 里设置，不能写进这个文件")
     if form == "toml":
         return edit_toml(text, change)
     return move_setting(text, form, change) if change.action == "move" else edit_block(text, form, change)
@@ -209,12 +207,12 @@ def _look_again(before: Sequence[ParsedConfig], after: Sequence[ParsedConfig], c
     others = [key for _, key, _ in (gone + come) if not any(fits(key, name) for fits in allowed for name in names)]
     programs = {program for program, _, _ in come}
     if wrong or others or len(programs) > 1:
-        raise UnsafeEdit("the change would reach further than this setting", "这处改动会牵连到其他设置")
+        raise UnsafeEdit("the change would affect more than this setting", "这处改动会牵连到其他设置")
     read = [value for _, key, value in come if _same_key(key, change.after_it)]
     if change.action == "set" and change.to[:1] != "{" and not any(_means(value, change.to) for value in read):
-        raise UnsafeEdit("the file would not say it after the change", "改完之后文件里读到的不是这个值")
+        raise UnsafeEdit("the file would not have this value after the change", "改完之后文件里读到的不是这个值")
     if change.action != "set" and (not read or read != [value for _, key, value in gone if _same_key(key, change.key)]):
-        raise UnsafeEdit("the file would not say it after the change", "改完之后文件里读到的不是这个值")
+        raise UnsafeEdit("the file would not have this value after the change", "改完之后文件里读到的不是这个值")
 
 
 def _same_key(key: str, other: str) -> bool:

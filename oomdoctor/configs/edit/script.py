@@ -24,14 +24,14 @@ def edit_script(text: str, file: str, change: ConfigChange, takes: Callable[[Seq
     Raise UnsafeEdit where there is none.
     """
     if change.action == "move":
-        raise UnsafeEdit("the options of a command stand in no block", "命令行选项不分块")
+        raise UnsafeEdit("a command's options are not in a block", "命令行选项不分块")
     text = as_shell(file, text)
     script = list(commands(text))
     if file.lower().endswith(_OTHER_SHELLS):
         return _plain_value(text, script, change)
     edit = _edit(text, script, change, takes)
     if _QUOTING.search(edit.new) and _in_quotes(text, script, edit):
-        raise UnsafeEdit("the value needs quotes inside of quotes", "这个值要在引号里再加引号")
+        raise UnsafeEdit("the value needs quotes inside quotes", "这个值要在引号里再加引号")
     return edit
 
 
@@ -66,7 +66,7 @@ def _option(script: Sequence[Sequence[Word]], change: ConfigChange) -> Word | No
     named = [word for command in script for word in command if _name(word) == plain_key(change.key)]
     there = [word for word in named if word.line == change.line] or named
     if len({word.start for word in there}) > 1:
-        raise UnsafeEdit("the option stands in several commands", "多条命令里都有这个选项")
+        raise UnsafeEdit("the option appears in several commands", "多条命令里都有这个选项")
     if there and len(script) > 1 and any(there[0] in command and command[0].text.startswith("-") for command in script):
         raise UnsafeEdit("the line above ends the command, so this option belongs to none", "上一行已经结束了命令，这个选项不属于任何命令")
     return there[0] if there else None
@@ -91,7 +91,7 @@ def _value(text: str, script: Sequence[Sequence[Word]], word: Word, to: str) -> 
         raise UnsafeEdit("the option has several values", "这个选项有多个值")
     if not values:
         if to == "true":
-            raise UnsafeEdit("the option is set already", "这个选项已经打开")
+            raise UnsafeEdit("the option is already set", "这个选项已经打开")
         return Edit(word.end, word.end, f" {shell_value(to, '')}")
     return _word(text, script, values[0].start, text[values[0].start : values[0].end], to)
 
@@ -114,7 +114,7 @@ def _word(text: str, script: Sequence[Sequence[Word]], start: int, old: str, to:
     if name is not None:
         return _assigned(text, script, name[1] or name[2], to)
     if "$" in old or "`" in old:
-        raise UnsafeEdit("the value is worked out by the shell", "这个值由 shell 计算得出")
+        raise UnsafeEdit("the value is computed by the shell", "这个值由 shell 计算得出")
     return Edit(start, start + len(old), shell_value(to, old))
 
 
@@ -122,11 +122,11 @@ def _assigned(text: str, script: Sequence[Sequence[Word]], name: str, to: str) -
     """Return the value of a variable that is assigned exactly once."""
     places = [word for command in script for word in command if (match := ASSIGNED.match(word.text)) and match[1] == name]
     if len(places) != 1:
-        raise UnsafeEdit(f"the variable {name} is not set once in this script", f"变量 {name} 在脚本里不是只赋值一次")
+        raise UnsafeEdit(f"the variable {name} is not set exactly once in this script", f"变量 {name} 在脚本里不是只赋值一次")
     start = places[0].start + len(name) + 1
     old = text[start : places[0].end]
     if "$" in old or "`" in old:
-        raise UnsafeEdit("the value is worked out by the shell", "这个值由 shell 计算得出")
+        raise UnsafeEdit("the value is computed by the shell", "这个值由 shell 计算得出")
     return Edit(start, places[0].end, shell_value(to, old))
 
 
@@ -135,7 +135,7 @@ def _renamed(word: Word | None, change: ConfigChange) -> Edit:
         raise UnsafeEdit("the option is not where it was", "这个选项已经不在原来的位置")
     name = OPTION.match(word.text) or OVERRIDE.match(word.text)
     if name is None or not re.fullmatch(r"-{0,2}\w[\w.-]{0,150}", change.to):
-        raise UnsafeEdit("this is not the name of an option", "这不是选项的名称")
+        raise UnsafeEdit("this is not an option name", "这不是选项的名称")
     return Edit(word.start, word.start + len(name[1]), change.to)
 
 
@@ -147,7 +147,7 @@ def _variable(text: str, script: Sequence[Sequence[Word]], change: ConfigChange,
     start = text.rfind("\n", 0, command[0].start) + 1
     indent = text[start : command[0].start]
     if indent.strip():
-        raise UnsafeEdit("the command does not begin its line", "命令不在行首")
+        raise UnsafeEdit("the command is not at the start of its line", "命令不在行首")
     newline = "\r\n" if "\r\n" in text else "\n"
     return Edit(start, start, f"{indent}export {change.key}={shell_value(change.to, '')}{newline}")
 
@@ -158,7 +158,7 @@ def _appended(text: str, script: Sequence[Sequence[Word]], change: ConfigChange,
     size = next((at for at, word in enumerate(command) if REDIRECTION.match(word.text) or word.text == ")"), len(command))
     last = command[size - 1]
     if any("$@" in word.text or "$*" in word.text for word in command):
-        raise UnsafeEdit("the command takes options from outside of the script", "命令的参数来自脚本之外")
+        raise UnsafeEdit("the command takes options from outside the script", "命令的参数来自脚本之外")
     key = change.key if change.key.startswith("-") else f"--{change.key}"
     value = shell_value(change.to, "") if change.to else ""
     if _takes_overrides(command[:size]):
@@ -190,7 +190,7 @@ def _command(script: Sequence[Sequence[Word]], takes: Callable[[Sequence[Word]],
     if not matching and program is not None:
         matching = [command for command in script if _names(command, program.split())]
     if len(matching) != 1:
-        raise UnsafeEdit("it is not clear which command takes it", "无法确定该写进哪条命令")
+        raise UnsafeEdit("it is unclear which command this option belongs to", "无法确定该写进哪条命令")
     return matching[0]
 
 

@@ -42,7 +42,7 @@ def write_files(files: Mapping[str, bytes], before: Mapping[str, bytes]) -> dict
     try:
         for path, data in files.items():
             if read_file(path) != before.get(path):
-                raise UsageError(f"{path} was changed by someone else in the meantime; nothing was written")
+                raise UsageError(f"{path} was changed by something else in the meantime; nothing was written")
             ready.append((_beside(os.path.realpath(path), data, private=path in before), path))
         for path in files:
             if path in before:

@@ -10,11 +10,11 @@ from oomdoctor.configs.readers.toml import TomlLine, toml_lines
 def edit_toml(text: str, change: ConfigChange) -> Edit:
     """Return the edit that writes a setting. Raise UnsafeEdit where it would be anything but one value."""
     if change.action != "set" or change.to[:1] in ("[", "{"):
-        raise UnsafeEdit("in a TOML file only single values are changed", "TOML 文件只改单个值")
+        raise UnsafeEdit("in a TOML file, only single values are changed", "TOML 文件只改单个值")
     lines = list(toml_lines(text))
     standing = [line for line in lines if line.key == change.key and not line.is_table]
     if len(standing) > 1:
-        raise UnsafeEdit("the key stands there several times", "这个键出现了多次")
+        raise UnsafeEdit("the key appears several times", "这个键出现了多次")
     if standing:
         old = text[standing[0].start : standing[0].end]
         return Edit(standing[0].start, standing[0].end, _written(change.to, old))
@@ -45,5 +45,5 @@ def _written(to: str, old: str) -> str:
         return to
     quote = old[:1] if old[:1] in ("'", '"') else '"'
     if quote in to or "\\" in to:
-        raise UnsafeEdit("the value has quotes", "值里含有引号")
+        raise UnsafeEdit("the value contains quotes", "值里含有引号")
     return f"{quote}{to}{quote}"

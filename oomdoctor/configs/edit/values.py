@@ -71,7 +71,7 @@ def _as_json(to: str) -> str:
     try:
         return json.dumps(yaml.safe_load(to), ensure_ascii=False)
     except (yaml.YAMLError, TypeError, ValueError) as why:
-        raise UnsafeEdit("the value is not a block that JSON can hold", "这个值不能写成 JSON") from why
+        raise UnsafeEdit("the value is not a block that JSON can represent", "这个值不能写成 JSON") from why
 
 
 def _keeps_quotes(old: str, to: str) -> bool:

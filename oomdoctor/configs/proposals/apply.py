@@ -128,7 +128,7 @@ def _new_issue(before: Sequence[ConfigIssue], after: Sequence[ConfigIssue]) -> C
 
 
 def _complaint(issue: ConfigIssue) -> Text:
-    return Text(f"it would bring another complaint: {issue.what.en}", f"改完会带来新的问题：{issue.what.zh}")
+    return Text(f"it would cause another problem: {issue.what.en}", f"改完会带来新的问题：{issue.what.zh}")
 
 
 def _same(issue: ConfigIssue, other: ConfigIssue) -> bool:
@@ -147,6 +147,6 @@ def _set_already(owner: str) -> Text:
     return Text(f"{owner} sets this to another value", f"{owner} 已把这一项改成另一个值")
 
 
-_MOVED_ON = Text("it was changed since the run died", "出错之后这一项已被改过")
-_TAKEN = Text("a file of this name is there already and says something else; it is not overwritten", "同名文件已存在且内容不同，不会覆盖")
+_MOVED_ON = Text("it was changed after the run died", "出错之后这一项已被改过")
+_TAKEN = Text("a file with this name already exists with different content; it is not overwritten", "同名文件已存在且内容不同，不会覆盖")
 _NOT_GONE = Text("the problem would still be there", "改完之后这个问题仍然存在")

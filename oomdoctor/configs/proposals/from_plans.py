@@ -67,4 +67,4 @@ def _is_safe(fix: str, pack: Pack) -> bool:
     return record is not None and record.safety == "safe"
 
 
-_NO_KEY = Text("no key for it is known in this framework", "在这个框架里没有已知的对应配置项")
+_NO_KEY = Text("this framework has no known key for it", "在这个框架里没有已知的对应配置项")

@@ -74,6 +74,6 @@ def _template(setting: ProposedSetting, pack: Pack) -> TemplateRecord | None:
 
 
 _UNKNOWN = {
-    "cards": Text("the number of cards is not known", "显卡数量还不知道"),
-    "precision": Text("the precision of the run is not known", "训练精度还不知道"),
+    "cards": Text("the number of cards is unknown", "显卡数量还不知道"),
+    "precision": Text("the run's precision is unknown", "训练精度还不知道"),
 }

@@ -102,22 +102,24 @@ def _change(
     if setting.dated and (setting.line is None or setting.sets is None):
         return RefusedChange(_dated(setting), line)
     if setting.example and made is None:
-        return RefusedChange(Text("which value is for you to choose", "具体取值要由你决定"), line)
+        return RefusedChange(Text("you have to choose the value", "具体取值要由你决定"), line)
     if not re.match(r"[\w./\[{'\"-]|\Z", to):
-        return RefusedChange(Text("the value in force is not known", "当前的取值还不知道"), line)
+        return RefusedChange(Text("the current value is unknown", "当前的取值还不知道"), line)
     if _VARIABLE.match(key):
         script = targets.script_for(key)
-        why = Text("a variable of the environment, and none of these files is a script", "这是环境变量，而给出的文件都不是启动脚本")
+        why = Text("it is an environment variable, and none of these files is a script", "这是环境变量，而给出的文件都不是启动脚本")
         return (
             RefusedChange(why, line)
             if script is None
             else ConfigChange(file=script.file, key=key, to=to, variable=True, program=script.program)
         )
     if not _KEY.match(key):
-        return RefusedChange(Text("it stands in code or in a command, not in a config", "它写在代码或命令里，不在配置文件中"), line)
+        return RefusedChange(Text("it belongs in code or in a command, not in a config", "它写在代码或命令里，不在配置文件中"), line)
     home = targets.find(setting.framework, key, setting.file, setting.line)
     if home is None:
-        return RefusedChange(Text(f"no file of {setting.framework} is among these", f"给出的文件里没有 {setting.framework} 的配置"), line)
+        return RefusedChange(
+            Text(f"none of these files belongs to {setting.framework}", f"给出的文件里没有 {setting.framework} 的配置"), line
+        )
     value = to if to or home.is_option else "true"
     return ConfigChange(file=home.file, key=home.key, to=value, line=home.line, after=_after(home, before), program=home.program)
 
@@ -125,16 +127,16 @@ def _change(
 def _dated(setting: ProposedSetting) -> Text:
     """Return why a setting that only some versions have is not written."""
     en, zh = ("", "") if setting.note is None else (f" ({setting.note.en})", f"（{setting.note.zh}）")
-    return Text(f"only some versions know it{en}, and which one runs is not known", f"只有部分版本支持{zh}，而运行的是哪个版本还不知道")
+    return Text(f"only some versions support it{en}, and the version used is unknown", f"只有部分版本支持{zh}，而运行的是哪个版本还不知道")
 
 
 def _sharded_otherwise(fix: Fix, run: RunSettings) -> Text | None:
     """Return why a fix that shards is not for a run that another program shards: DeepSpeed and FSDP exclude one another."""
     sets = {setting.sets for setting in fix.settings}
     if "zero_stage" in sets and run.fsdp:
-        return Text("FSDP shards this run already", "这次运行已经由 FSDP 切分")
+        return Text("FSDP already shards this run", "这次运行已经由 FSDP 切分")
     if "fsdp" in sets and run.zero_stage:
-        return Text("DeepSpeed shards this run already", "这次运行已经由 DeepSpeed 切分")
+        return Text("DeepSpeed already shards this run", "这次运行已经由 DeepSpeed 切分")
     return None
 
 

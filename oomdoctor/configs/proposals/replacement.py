@@ -28,7 +28,7 @@ def replacement(issue: ConfigIssue, targets: EditTargets) -> tuple[list[ConfigCh
     changes = list(_changes(issue, write, targets))
     if changes:
         return changes, []
-    why = Text("it takes more than one value in one place", "这不是改一处取值就能完成的")
+    why = Text("it needs more than one value in one place", "这不是改一处取值就能完成的")
     return [], [RefusedChange(why, write)]
 
 

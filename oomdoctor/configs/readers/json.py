@@ -147,18 +147,18 @@ def _unescaped(token: str) -> str:
 
 
 _REFUSED = Text(
-    "transformers and accelerate read this file with `json.load`, which refuses it.",
+    "transformers and accelerate read this file with `json.load`, which rejects it.",
     "transformers 和 accelerate 用 `json.load` 读这个文件，遇到这里会直接报错。",
 )
 _BROKEN = (Text("this is not valid JSON", "这里不是合法的 JSON"), _REFUSED)
 _UNCLOSED = (Text("the file ends before its brackets are closed", "文件结束时括号还没有闭合"), _REFUSED)
 _NO_COMMA = (Text("a comma is missing before this key", "这个键之前少了一个逗号"), _REFUSED)
 _COMMENT = (Text("JSON has no comments", "JSON 里不能写注释"), _REFUSED)
-_TRAILING = (Text("a comma stands after the last entry", "最后一项后面多了一个逗号"), _REFUSED)
+_TRAILING = (Text("there is a comma after the last entry", "最后一项后面多了一个逗号"), _REFUSED)
 _PYTHON_DICT = (
     Text("this is a Python dict, not JSON: single quotes, `True`, `None`", "这是 Python 字典的写法，不是 JSON：单引号、`True`、`None`"),
     Text(
-        "JSON wants double quotes, `true`, `false` and `null`; `json.load` refuses the rest.",
+        "JSON requires double quotes, `true`, `false` and `null`; `json.load` rejects anything else.",
         "JSON 要用双引号和 `true`、`false`、`null`，否则 `json.load` 会报错。",
     ),
 )

@@ -131,11 +131,11 @@ def _line_start(text: str, line: int) -> int:
 
 def _broken(file: str, line: int, problem: str) -> ConfigIssue:
     if "'\\t'" in problem or "tab character" in problem:
-        what = Text("a tab stands where YAML allows spaces only", "这里用了制表符，YAML 只允许用空格缩进")
+        what = Text("there is a tab where YAML allows only spaces", "这里用了制表符，YAML 只允许用空格缩进")
     else:
         what = Text(f"this is not valid YAML: {problem}", f"这里不是合法的 YAML：{problem}")
     why = Text(
-        "The framework refuses the whole file; oomdoctor goes on with the keys after it.",
+        "The framework rejects the whole file; oomdoctor continues with the keys after it.",
         "框架会拒绝整个文件；oomdoctor 会跳过这里继续读后面的键。",
     )
     return form_issue("yaml-broken", file, line, "", what, why)

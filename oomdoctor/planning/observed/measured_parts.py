@@ -104,5 +104,5 @@ def _meaning(holding: HoldingRecord, part: _Held, expected: ExpectedPart, live: 
 
 
 def _unexpected(site: str | None) -> Text:
-    en, zh = "nothing in the settings leads to it", "设置里没有会产生它的内容"
+    en, zh = "nothing in the settings explains it", "设置里没有会产生它的内容"
     return Text(en, zh) if site is None else Text(f"{en}: {site}", f"{zh}：{site}")

@@ -41,7 +41,7 @@ def checked_axes(axes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]
         if not values or values[0] < 1 or values[-1] > LARGEST[name]:
             raise UsageError(f"--sweep {name}: from 1 to {LARGEST[name]:,}")
         if len(values) > MOST_VALUES:
-            raise UsageError(f"--sweep {name}: {len(values)} values; {MOST_VALUES} at most")
+            raise UsageError(f"--sweep {name}: {len(values)} values; at most {MOST_VALUES}")
     return checked
 
 
@@ -72,7 +72,7 @@ def _span(name: str, part: str) -> tuple[int, ...]:
 def _number(name: str, text: str) -> int:
     number = read_number(text)
     if number is None:
-        raise UsageError(f"--sweep {name}={text}: numbers like 4096 or 4k, or from one to another like 2048..32768")
+        raise UsageError(f"--sweep {name}={text}: use numbers like 4096 or 4k, or a range like 2048..32768")
     return number
 
 

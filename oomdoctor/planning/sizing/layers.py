@@ -54,7 +54,7 @@ def on_card(setup: Setup) -> Assumption | None:
     """Return what part of a run is on the GPU if not all of it is; None if all of it is."""
     if setup.pictures is not None:
         share = round(100 * setup.pictures.resident)
-        en = f"{share} % of each part's weights on the card and pixels made in tiles, as it fits; the rest of the weights waits on the host"
+        en = f"{share} % of each part's weights on the card and VAE tiling, which fits; the rest of the weights waits on the host"
         zh = f"每个部分的权重有 {share}% 在显卡上，解码分块进行，这是放得下的最多；其余权重留在主机内存"
         return assumed("by_parts", en, zh, is_question=False)
     run = setup.ggml
@@ -143,7 +143,7 @@ def _placed(setup: Setup, run: GgmlRun) -> tuple[str, str]:
     layers = setup.shape.layers
     if run.layers is None:
         experts = round(run.host_experts)
-        return f"all {layers} layers on the card but the experts of {experts}", f"{layers} 层都在显卡上，其中 {experts} 层的专家在主机"
+        return f"all {layers} layers on the card except the experts of {experts}", f"{layers} 层都在显卡上，其中 {experts} 层的专家在主机"
     return (
         f"{run.layers} of {layers + 1} layers on the card ({run.layers_key} {run.layers})",
         f"{layers + 1} 层中有 {run.layers} 层在显卡上（{run.layers_key} {run.layers}）",

@@ -109,7 +109,7 @@ def _method(setup: Setup) -> _OtherWay | None:
 def _optimizer(setup: Setup) -> _OtherWay | None:
     if setup.optimizer.name not in ("adamw", "adamw-fused") or setup.optimizer.in_backward:
         return None
-    text = Text("with AdamW in 8 bit", "改用 8 位 AdamW 后")
+    text = Text("with 8-bit AdamW", "改用 8 位 AdamW 后")
     return _OtherWay(text, ("optimizer", "adamw_bnb_8bit"), replace(setup, optimizer=known_optimizer("adamw-8bit")))
 
 
@@ -125,15 +125,13 @@ def _targets(setup: Setup) -> _OtherWay | None:
     every = adapter_targets("all")
     if setup.adapters is None or setup.adapters.targets >= every:
         return None
-    text = Text("with adapters beside every linear layer", "所有线性层都加适配器时")
+    text = Text("with adapters on every linear layer", "所有线性层都加适配器时")
     return _OtherWay(text, ("lora_targets", "all"), replace(setup, adapters=replace(setup.adapters, targets=every)))
 
 
 def _experts(setup: Setup) -> _OtherWay | None:
     packs = setup.stack.wide_experts
-    text = (
-        Text("with the experts packed too", "专家权重也量化时") if packs else Text("with experts that are not packed", "专家权重不量化时")
-    )
+    text = Text("with the experts quantized too", "专家权重也量化时") if packs else Text("with unquantized experts", "专家权重不量化时")
     return _OtherWay(text, ("packs_experts", packs), replace(setup, stack=replace(setup.stack, wide_experts=not packs)))
 
 
@@ -152,7 +150,7 @@ def _by_parts(setup: Setup) -> _OtherWay | None:
     run = setup.pictures
     if run is None or run.by_parts:
         return None
-    text = Text("with each part on the card only while it works", "各部分只在工作时放在显卡上时")
+    text = Text("with each part on the card only while in use", "各部分只在工作时放在显卡上时")
     return _OtherWay(text, ("offload_params", True), replace(setup, pictures=replace(run, by_parts=True)))
 
 
@@ -160,7 +158,7 @@ def _caches_text(setup: Setup) -> _OtherWay | None:
     run = setup.pictures
     if run is None:
         return None
-    text = Text("with texts read before training", "训练前缓存文本编码时")
+    text = Text("with text embeddings precomputed before training", "训练前缓存文本编码时")
     if run.caches_text:
         text = Text("with the text encoders on the card", "文本编码器在显卡上时")
     return _OtherWay(text, ("caches_text", not run.caches_text), replace(setup, pictures=replace(run, caches_text=not run.caches_text)))
@@ -170,17 +168,17 @@ def _one_frame(setup: Setup) -> _OtherWay | None:
     run = setup.pictures
     if run is None or setup.task != "train" or run.frames == 1:
         return None
-    text = Text("trained on pictures of this size and not on films", "只用同样大小的图片而不用视频训练时")
+    text = Text("trained on images of this size instead of videos", "只用同样大小的图片而不用视频训练时")
     return _OtherWay(text, ("video_frames", 1), replace(setup, pictures=replace(run, frames=1)))
 
 
 def _longer(setup: Setup, tokens: int) -> _OtherWay:
-    text = Text(f"with {tokens:,} tokens for each sample", f"每条样本 {tokens:,} 个 token 时")
+    text = Text(f"with {tokens:,} tokens per sample", f"每条样本 {tokens:,} 个 token 时")
     return _OtherWay(text, ("sequence_length", tokens), replace(setup, length=tokens))
 
 
 def _larger(setup: Setup, samples: int) -> _OtherWay:
-    text = Text(f"with a batch of {samples} on each card", f"每张卡的批大小为 {samples} 时")
+    text = Text(f"with a batch size of {samples} per card", f"每张卡的批大小为 {samples} 时")
     return _OtherWay(text, ("micro_batch", samples), replace(setup, batch=samples))
 
 

@@ -75,7 +75,7 @@ def _as_fix(plan: Plan[Estimate], expected: Expected, others: Sequence[Fix], pac
         title=_joined([record.title for record in records]),
         how=together if only is None else only.how,
         settings=settings,
-        frees=Text("what these changes take less", "这些改动合计"),
+        frees=Text("savings from these changes", "这些改动合计"),
         terms=tuple(dict.fromkeys(term for record in records if record.frees is not None for term in record.frees.terms)),
         frees_bytes=freed,
         fits="yes",

@@ -22,8 +22,8 @@ _SHOWN = 12
 """Changes that are told whole; the others are one line each."""
 _ONE_SIDED = 8
 _TAGS: Mapping[Effect, tuple[Text, Style]] = {
-    "tighter": (Text("less room", "余量变小"), Style.BAD),
-    "looser": (Text("more room", "余量变大"), Style.GOOD),
+    "tighter": (Text("less headroom", "余量变小"), Style.BAD),
+    "looser": (Text("more headroom", "余量变大"), Style.GOOD),
     "differs": (Text("may matter", "可能有影响"), Style.WARN),
 }
 _FIGURES: Mapping[str, Text] = {
@@ -35,7 +35,7 @@ _FIGURES: Mapping[str, Text] = {
     "peak_active_bytes": Text("peak active", "活跃峰值"),
     "used_bytes": Text("used on the card", "显卡已用"),
     "peak_used_bytes": Text("peak used on the card", "显卡已用峰值"),
-    "host_used_bytes": Text("used of the host's memory", "主机内存已用"),
+    "host_used_bytes": Text("used host memory", "主机内存已用"),
 }
 
 

@@ -23,17 +23,17 @@ _A_PART = 0.1
 _DECIDES = ("shape", "finetuning", "weights", "optimizer")
 """Assumptions on which weights, gradients and states rest."""
 _NEEDS = Text(
-    "by the memory model {model} needs about {need} GiB of each card and the card has {card}: {parts}.",
+    "the memory model estimates that {model} needs about {need} GiB on each card; the card has {card}: {parts}.",
     "按显存模型估算，{model}每张卡约需 {need} GiB，而显卡只有 {card} GiB：{parts}。",
 )
 _STANDS = Text(
-    "by the memory model {model} needs about {need} GiB of each card before any activation, and the card has {card}: {parts}.",
+    "the memory model estimates that {model} needs about {need} GiB on each card before activations; the card has {card}: {parts}.",
     "按显存模型估算，{model}不算激活值每张卡就约需 {need} GiB，而显卡只有 {card} GiB：{parts}。",
 )
 _ALONE = Text("{model}", "{model} ")
 _SPREAD = Text("{model} on {n} cards", "{model}（{n} 张卡）")
 _ASSUMED = Text(" Assumed: {}.", "假设：{}。")
-_STATED = Text(" This rests on what the report says.", "依据为报告中的说明。")
+_STATED = Text(" This relies on statements in the report.", "依据为报告中的说明。")
 
 
 def tells_need(case: Case) -> bool:

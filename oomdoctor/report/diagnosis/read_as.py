@@ -22,12 +22,12 @@ _ABBREVIATED = 5
 """Methods of so few letters are abbreviations: SFT, DPO, GRPO."""
 _TOKENS = Text("{n:,} tokens", "{n:,} 个 token")
 _BATCH = Text("batch {n}", "批大小 {n}")
-_REQUESTS = Text("{n} requests at a time", "同时 {n} 个请求")
+_REQUESTS = Text("{n} concurrent requests", "同时 {n} 个请求")
 _CARDS = Text("{n} cards", "{n} 张卡")
-_FULL = Text("all weights trained", "全参训练")
+_FULL = Text("full-parameter training", "全参训练")
 _SERVES = Text("serving", "推理服务")
-_STATED = Text(" (partly as the report says)", "（部分依据报告中的说明）")
-_BITS = Text("{n} bit", "{n} bit")
+_STATED = Text(" (partly as stated in the report)", "（部分依据报告中的说明）")
+_BITS = Text("{n}-bit", "{n}-bit")
 
 
 def read_as(case: Case, wording: Wording) -> Iterator[Block]:

@@ -28,16 +28,16 @@ _LONGEST = 400
 """A command that is longer is no help; then that of one of the next runs is told."""
 _KINDS = 16
 _STYLE = {"yes": Style.BAD, "possible": Style.WARN}
-_RUNS = Text("The runs", "各次运行")
+_RUNS = Text("Runs", "各次运行")
 _NOTHING = Text("no failure found", "没有发现失败")
-_HANDLED = Text("memory ran short, and it went on", "内存或显存一度不足，但已自行处理")
-_UNREAD = Text("not all of it could be read", "没有读完")
+_HANDLED = Text("memory ran short, but the run continued", "内存或显存一度不足，但已自行处理")
+_UNREAD = Text("could not be read completely", "没有读完")
 _ENDS = Text("another error: {error}", "另一个错误：{error}")
-_OPEN = Text("an error that speaks of memory: {error}", "一条提到内存的错误：{error}")
+_OPEN = Text("an error that mentions memory: {error}", "一条提到内存的错误：{error}")
 _MANY = Counted("{n} run", "{n} runs", "{n} 次运行")
 _MORE = Text("{names} and {n} more", "{names} 以及另外 {n} 个")
 _GROUP = Text("group {n}", "第 {n} 组")
-_ONE = Text("For one of them in full: `oomdoctor diagnose {name}`.", "要看其中一次的完整诊断：`oomdoctor diagnose {name}`。")
+_ONE = Text("To see one in full: `oomdoctor diagnose {name}`.", "要看其中一次的完整诊断：`oomdoctor diagnose {name}`。")
 
 
 def runs_blocks(case: Case, wording: Wording, *, heading: bool = True) -> Iterator[Block]:

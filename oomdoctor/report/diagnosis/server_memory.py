@@ -13,24 +13,24 @@ from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_size
 
-_TITLE = Text("What the server printed of its memory", "服务自己打印的显存明细")
+_TITLE = Text("Memory figures printed by the server", "服务自己打印的显存明细")
 _EXPECTED = Text("expected {}", "预计 {}")
 _TOKENS = Text("{:,} tokens", "{:,} 个 token")
 _HOLDS = Text("tokens in the cache", "缓存可容纳")
-_REQUESTS = Text("requests of {:,} tokens at a time", "{:,} token 的请求可并发")
+_REQUESTS = Text("concurrent requests of {:,} tokens", "{:,} token 的请求可并发")
 _HOST = Text("host memory", "主机内存")
 _CARDS = 8
 _PARTS = {
     "total": Text("card", "显卡"),
-    "initial_free": Text("free before the start", "启动前空闲"),
-    "budget": Text("share of the server", "服务的份额"),
+    "initial_free": Text("free before startup", "启动前空闲"),
+    "budget": Text("server's share", "服务的份额"),
     "weights": Text("weights", "权重"),
-    "consumed": Text("weights and outside of torch", "权重与 torch 之外"),
+    "consumed": Text("weights and non-torch memory", "权重与 torch 之外"),
     "activations": Text("working memory", "计算用的临时显存"),
     "graphs": Text("CUDA graphs", "CUDA 图"),
-    "outside": Text("outside of torch", "torch 之外"),
+    "outside": Text("outside torch", "torch 之外"),
     "cache": Text("KV cache", "KV 缓存"),
-    "free": Text("free after the start", "启动后空闲"),
+    "free": Text("free after startup", "启动后空闲"),
 }
 _TERMS: Mapping[str, tuple[str, ...]] = {
     "weights": ("weights",),

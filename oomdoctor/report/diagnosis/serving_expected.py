@@ -31,13 +31,13 @@ def _judged(served_run: ServedRun, wording: Wording) -> str:
     if served_run.has_served:
         return wording.say(
             Text(
-                "By these figures it starts, and it had answered: what failed was asked for on top of them.",
+                "By these figures it starts, and it had answered: the failed request came on top of them.",
                 "按这些数字能够启动，而且服务已经应答过：失败的是此外又申请的部分。",
             )
         )
     missing = wording.say(
         Text(
-            "By these figures {} should have started: something else was on the card, or took more than is counted here.",
+            "By these figures {} should have started: something else was using the card, or more was used than is counted here.",
             "按这些数字，{} 本应能启动：卡上可能有其他占用，或者某处用掉了这里没有计入的显存。",
         )
     )
@@ -50,9 +50,9 @@ def _rows(served_run: ServedRun, wording: Wording) -> Iterator[Row]:
     of = (
         wording.say(Text("{} of {}", "{}，显卡共 {}"))
         if served_run.total_is_known
-        else wording.say(Text("{} of {}, worked out from the log", "{}，显卡由日志推算为 {}"))
+        else wording.say(Text("{} of {}, calculated from the log", "{}，显卡由日志推算为 {}"))
     )
-    yield Row(wording.say(Text("taken of the card", "占用显存")), format_size(served.taken), of.format(share, format_size(served.total)))
+    yield Row(wording.say(Text("used on the card", "占用显存")), format_size(served.taken), of.format(share, format_size(served.total)))
     worked_out = not served_run.total_is_known and "kv cache" in served_run.seen
     for name, size in (
         *((term.name, term.bytes) for term in served.terms),
@@ -70,7 +70,7 @@ def _rows(served_run: ServedRun, wording: Wording) -> Iterator[Row]:
         yield Row(wording.say(Text("tokens in the cache", "缓存可容纳")), tokens.format(served.full_tokens), shows)
     if served.request is not None:
         tokens = wording.say(Text("{:,} tokens", "{:,} 个 token")).format(served.server.length)
-        yield Row(wording.say(Text("one request of full length", "一个最大长度的请求")), format_size(served.request), tokens)
+        yield Row(wording.say(Text("one full-length request", "一个最大长度的请求")), format_size(served.request), tokens)
 
 
 def _seen(served_run: ServedRun, name: str, wording: Wording) -> str:

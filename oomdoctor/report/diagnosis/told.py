@@ -23,24 +23,26 @@ from oomdoctor.units import format_size
 
 _PARTS = 4
 _SETTINGS = 4
-_LEAD = Text("By arithmetic, from what is told: ", "按文中所说的配置推算：")
-_FILLS = Text("What fills the card: {parts}.", "占用显存的是：{parts}。")
+_LEAD = Text("Calculated from the description: ", "按文中所说的配置推算：")
+_FILLS = Text("Expected use of the card: {parts}.", "占用显存的是：{parts}。")
 _PART = Text("{name} {size}", "{name} {size}")
 _FITS_SO = Text(
-    "So something that was not told fills the card: another process, longer samples, a bigger batch, an evaluation. The log tells which.",
+    "So something not described is using the card: another process, longer samples, a larger batch, or an evaluation. The log shows which.",
     "所以另有文中没提到的东西占满了显存：别的进程、更长的样本、更大的批，或者评测阶段。日志可以说明是哪一种。",
 )
-_WITH = Text("All of it together takes {sizes}.", "全部改完后需要 {sizes}。")
-_CLOSEST = Text("No settings are sure to be enough; these come closest, at {sizes}.", "没有一定够用的设置组合；以上最接近，需要 {sizes}。")
+_WITH = Text("All of them together: {sizes}.", "全部改完后需要 {sizes}。")
+_CLOSEST = Text(
+    "No settings are certain to be enough; these come closest, with {sizes}.", "没有一定够用的设置组合；以上最接近，需要 {sizes}。"
+)
 _FOUR_BITS = 0.28
 """4 bits and their scales (AWQ, GPTQ, Q4_K_M: 4.25 to 4.85 bits a weight), of 16."""
 _PACKED = Text(
-    "The weights alone do not fit; in 4 bits (AWQ, GPTQ, GGUF) they take about {size}. Else a smaller model.",
+    "The weights alone do not fit; in 4-bit (AWQ, GPTQ, GGUF) they need about {size}. Otherwise use a smaller model.",
     "光是权重就放不下；用 4 位量化版本（AWQ、GPTQ、GGUF）约需 {size}。否则换小一些的模型。",
 )
-_CARDS = Text("With {n} of these cards there is a plan that fits.", "用 {n} 张这样的卡就有放得下的方案。")
-_BIGGER = Text("Without any change it fits on a card like {card}.", "什么都不改，换成 {card} 这样的卡也放得下。")
-_ASSUMED = Text("Not told, so assumed: {list}.", "文中没有说明，按此假设：{list}。")
+_CARDS = Text("With {n} of these cards, a plan fits.", "用 {n} 张这样的卡就有放得下的方案。")
+_BIGGER = Text("Without any changes, it fits on a card like {card}.", "什么都不改，换成 {card} 这样的卡也放得下。")
+_ASSUMED = Text("Not stated, so assumed: {list}.", "文中没有说明，按此假设：{list}。")
 
 
 def budget_blocks(case: Case, wording: Wording) -> Iterator[Block]:

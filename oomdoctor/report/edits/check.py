@@ -30,7 +30,7 @@ _SEVERITIES = {
 _MANY = {"error": "errors", "warning": "warnings", "note": "notes"}
 _SHOWN = 100
 _UNKNOWN_FRAMEWORK = Text(
-    "The framework of these settings is not known, so only a few could be checked; in those: ",
+    "The framework for these settings is unknown, so only a few could be checked; in those: ",
     "不知道这是哪个框架的配置，能检查的不多；就查过的而言：",
 )
 
@@ -90,7 +90,7 @@ def _blocks(training: RunConfig | None, memory: RunEstimate | None, gaps: Sequen
             else compose_estimate(memory, memory.estimate, wording, "")
         ).blocks
     if gaps:
-        yield Heading(wording.say(Text("Not read or not known", "未能读取或确定")))
+        yield Heading(wording.say(Text("Not read or unknown", "未能读取或确定")))
         yield Facts(tuple(Row(gap.what, gap.why, gap.how or "") for gap in gaps[:_SHOWN]))
 
 

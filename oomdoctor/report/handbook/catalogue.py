@@ -32,8 +32,8 @@ _EXAMPLE = 110
 TITLES = {
     "problems": Text("Problems: what a failure means", "问题：失败说明什么"),
     "fixes": Text("Fixes: what to change", "措施：改什么"),
-    "signatures": Text("Messages that are recognised", "能识别的报错"),
-    "sources": Text("Sources: what the rules stand on", "出处：规则的依据"),
+    "signatures": Text("Recognized messages", "能识别的报错"),
+    "sources": Text("Sources the rules are based on", "出处：规则的依据"),
 }
 
 

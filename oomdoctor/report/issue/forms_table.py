@@ -14,13 +14,13 @@ Each field of each form, in the form's order. "The person" is asked in the text,
 """
 _PARTS = {
     "summary": "what happened",
-    "message": "the message, word by word",
+    "message": "the exact message",
     "traceback": "the traceback",
     "model": "the model",
     "figures": "where the memory went",
-    "findings": "what it points to",
-    "fixes": "what may help",
-    "settings": "the settings in force",
+    "findings": "suspected cause",
+    "fixes": "possible fixes",
+    "settings": "the settings in effect",
     "missing": "what is missing, and how to get it",
 }
 

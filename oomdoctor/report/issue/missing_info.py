@@ -38,13 +38,13 @@ class MissingInfo(Struct, frozen=True, kw_only=True):
 
 QUESTIONS = (
     MissingInfo(
-        what=Text("the log of every rank from its start, not only the end", "所有 rank 从头开始的日志，而不只是结尾"),
+        what=Text("the log of every rank from the start, not only the end", "所有 rank 从头开始的日志，而不只是结尾"),
         how=Text("`oomdoctor report LOGDIR` reads them together", "`oomdoctor report 日志目录` 会一起读"),
         kinds=_OPEN,
     ),
     MissingInfo(
-        what=Text("batch size, sequence length and how the model is divided over the cards", "批大小、序列长度，以及模型怎样切分到各卡"),
-        how=Text("the launch command and the config file, whole", "完整的启动命令和配置文件"),
+        what=Text("batch size, sequence length and how the model is split across cards", "批大小、序列长度，以及模型怎样切分到各卡"),
+        how=Text("the complete launch command and config file", "完整的启动命令和配置文件"),
         kinds=_DEVICE,
         known_by=(
             "training.micro_batch",
@@ -57,8 +57,8 @@ QUESTIONS = (
         ),
     ),
     MissingInfo(
-        what=Text("the card, how full it was and by which processes", "是什么显卡，占用多少，被哪些进程占用"),
-        how=Text("`nvidia-smi`, run while the job runs or right after it failed", "在运行时或刚出错时执行 `nvidia-smi`"),
+        what=Text("the card, how full it was, and which processes were using it", "是什么显卡，占用多少，被哪些进程占用"),
+        how=Text("`nvidia-smi`, run during the job or right after it failed", "在运行时或刚出错时执行 `nvidia-smi`"),
         kinds=_DEVICE,
         known_by=("event.total_bytes", "log.bus_id"),
     ),
@@ -83,7 +83,7 @@ QUESTIONS = (
         known_by=("event.anon_rss_bytes", "event.total_vm_bytes", "event.limit_bytes", "settle.sigkill", "machine.windows"),
     ),
     MissingInfo(
-        what=Text("how much RAM there is and which limit the job has", "主机内存有多大，作业的上限是多少"),
+        what=Text("how much RAM there is and the job's memory limit", "主机内存有多大，作业的上限是多少"),
         how=Text("`free -h; cat /sys/fs/cgroup/memory.max`", "`free -h; cat /sys/fs/cgroup/memory.max`"),
         kinds=_HOST,
         known_by=("event.host_total_bytes", "event.limit_bytes", "log.host_total_bytes", "machine.windows"),
@@ -96,7 +96,7 @@ QUESTIONS = (
     ),
     MissingInfo(
         what=Text("the number of DataLoader workers", "数据加载的 worker 数"),
-        how=Text("the launch command and the config file, whole", "完整的启动命令和配置文件"),
+        how=Text("the complete launch command and config file", "完整的启动命令和配置文件"),
         kinds=_SHM,
         known_by=("training.dataloader_workers", "log.dataloader_num_workers"),
     ),
@@ -114,8 +114,8 @@ QUESTIONS = (
 
 _ANY = frozenset(Kind)
 _COMMAND = MissingInfo(
-    what=Text("the launch command and the config file, whole", "完整的启动命令和配置文件"),
-    how=Text("as text, no picture", "贴文本，不要截图"),
+    what=Text("the complete launch command and config file", "完整的启动命令和配置文件"),
+    how=Text("as text, not a screenshot", "贴文本，不要截图"),
     kinds=_ANY,
     known_by=("told.command",),
 )
@@ -142,14 +142,14 @@ NO_LOG = (
 """What to ask somebody who shows no log of a failure."""
 OTHER_ERROR = (
     MissingInfo(
-        what=Text("the whole traceback", "完整的 traceback"),
+        what=Text("the complete traceback", "完整的 traceback"),
         how=Text("from `Traceback` to the last line", "从 `Traceback` 到最后一行"),
         kinds=_ANY,
         known_by=("told.traceback",),
     ),
     _COMMAND,
     MissingInfo(
-        what=Text("versions of the packages", "各个包的版本"),
+        what=Text("package versions", "各个包的版本"),
         how=Text("`pip list`", "`pip list`"),
         kinds=_ANY,
         known_by=("log.torch_version", "log.transformers_version", "log.vllm_version"),

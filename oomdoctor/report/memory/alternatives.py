@@ -14,21 +14,21 @@ from oomdoctor.report.memory.understood import understood
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import GIB
 
-_MARKED = Text(" (✓ fits, ? too close to say, ✗ does not)", "（✓ 放得下，? 难以断定，✗ 放不下）")
-_CARDS = Text("GiB that each card must have; columns: how many cards", "每张卡所需的 GiB；列：卡数")
-_FORMATS = Text("GiB that {card} must have, by the format of the weights", "不同权重格式下 {card} 所需的 GiB")
+_MARKED = Text(" (✓ fits, ? too close to call, ✗ does not fit)", "（✓ 放得下，? 难以断定，✗ 放不下）")
+_CARDS = Text("GiB required per card; columns: number of cards", "每张卡所需的 GiB；列：卡数")
+_FORMATS = Text("GiB required on {card}, by weight format", "不同权重格式下 {card} 所需的 GiB")
 _ANY_CARD = Text("each card", "每张卡")
 _FORMAT, _LONGEST = Text("format", "格式"), Text("longest", "最长")
-_SMALLEST = Text("The smallest that surely fits: {}.", "一定放得下的最小配置：{}。")
-_NONE = Text("None of these surely fits.", "以上没有一种一定放得下。")
-_SOME = Text("These formats surely fit: {}.", "一定放得下的格式：{}。")
+_SMALLEST = Text("Smallest card certain to fit: {}.", "一定放得下的最小配置：{}。")
+_NONE = Text("None of these is certain to fit.", "以上没有一种一定放得下。")
+_SOME = Text("Formats certain to fit: {}.", "一定放得下的格式：{}。")
 _SPREAD = {
-    "zero3": Text("Several cards share the run by ZeRO 3.", "多张卡时按 ZeRO-3 分摊。"),
-    "tensor parallel": Text("Several cards share the model by tensor parallelism.", "多张卡时按张量并行分摊。"),
+    "zero3": Text("With several cards, the run is sharded by ZeRO 3.", "多张卡时按 ZeRO-3 分摊。"),
+    "tensor parallel": Text("With several cards, the model is split by tensor parallelism.", "多张卡时按张量并行分摊。"),
 }
-_REFUSED = Text("“-”: the program refuses to start like this.", "“-”：程序拒绝以这种配置启动。")
+_REFUSED = Text("“-”: the program refuses to start this way.", "“-”：程序拒绝以这种配置启动。")
 _OF_A_SERVER = Text(
-    "{} takes its whole share of a card; the figures are what it needs with one request.",
+    "{} reserves its whole share of a card; these figures are what it needs for one request.",
     "{} 会占满自己的份额；表中是只服务一个请求时所需的显存。",
 )
 
@@ -49,7 +49,7 @@ def _blocks(alternatives: Alternatives, wording: Wording) -> Iterator[Block]:
     if notes:
         yield Paragraph((Span(wording.blank.join(notes), Style.DIM),))
     yield from assumed(alternatives.assumptions, wording)
-    yield Folded(title=wording.say(Text("How this is judged", "判断依据")), blocks=how_judged(wording))
+    yield Folded(title=wording.say(Text("How this is decided", "判断依据")), blocks=how_judged(wording))
 
 
 def _answer(alternatives: Alternatives, wording: Wording) -> Span:

@@ -15,12 +15,12 @@ _ALWAYS = frozenset({"gpu_layers", "global_batch"})
 """Assumptions that are told in the first lines whatever follows from them."""
 _MOST = 3
 """Other ways that are told in the first lines; JSON has them all."""
-_ASSUMED = Text("Nothing says otherwise, so assumed: {}.", "以下未说明，按此假设：{}。")
+_ASSUMED = Text("Not specified, so assumed: {}.", "以下未说明，按此假设：{}。")
 _STYLES = {"yes": Style.GOOD, "close": Style.WARN, "no": Style.BAD, None: Style.PLAIN}
 _LIMIT = Text("{} it fits; with more it may not.", "{}放得下，再多就不一定。")
 _THEN = {
     "yes": Text("{} it needs {} and fits.", "{}需要 {}，放得下。"),
-    "close": Text("{} it needs {}: too close to say.", "{}需要 {}，余量太小，难以断定。"),
+    "close": Text("{} it needs {}: too close to call.", "{}需要 {}，余量太小，难以断定。"),
     "no": Text("{} it needs {} and does not fit.", "{}需要 {}，放不下。"),
     None: Text("{} it needs {}.", "{}需要 {}。"),
 }

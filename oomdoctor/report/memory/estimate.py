@@ -48,15 +48,15 @@ def _blocks(run: RunEstimate, estimate: Estimate, wording: Wording) -> Iterator[
         yield Facts(rows=host)
     yield from simulated_blocks(run.simulation, wording)
     yield from assumed(estimate.assumptions, wording)
-    yield Folded(title=wording.say(Text("How this is judged", "判断依据")), blocks=how_judged(wording))
+    yield Folded(title=wording.say(Text("How this is decided", "判断依据")), blocks=how_judged(wording))
     yield Folded(
-        title=wording.say(Text("The range of each part, and where its formula is from", "各部分的区间与公式来源")),
+        title=wording.say(Text("Range of each part, and the source of its formula", "各部分的区间与公式来源")),
         blocks=(Facts(rows=tuple(_terms(need, wording))),),
     )
 
 
 def _host(estimate: Estimate) -> Iterator[tuple[Text, int]]:
-    yield Text("host memory for what is offloaded", "卸载所需的内存"), estimate.host
+    yield Text("host memory for offloaded data", "卸载所需的内存"), estimate.host
     yield Text("host memory while loading", "加载时所需的内存"), estimate.host_loading
     yield Text("host memory while saving", "保存完整检查点时所需的内存"), estimate.host_saving
 
@@ -65,7 +65,7 @@ def _headline(estimate: Estimate, need: Estimate, wording: Wording, judged: Fit 
     """Say the verdict, the need, when it is, and what nvidia-smi may show, which counts what torch holds and no tensor uses."""
     phase = phase_name(need.peak.name, wording)
     yield from needs_line(need, wording) if judged is None else fits_line(judged, wording, depends=depends)
-    yield Span(f"需要最多的阶段：{phase}。" if wording.is_chinese else f" It needs the most at this point: {phase}.")
+    yield Span(f"需要最多的阶段：{phase}。" if wording.is_chinese else f" It needs the most during this phase: {phase}.")
     if estimate.setup.ggml is None and (judged is None or judged.fits != "no"):
         within = judged is None or estimate.high < judged.budget.total
         yield Span(_shown(format_size(estimate.high) if within else None, wording))
@@ -75,7 +75,7 @@ def _shown(most: str | None, wording: Wording) -> str:
     """Say what nvidia-smi can show of a run that fits; None is all of the card."""
     if wording.is_chinese:
         return f"nvidia-smi 可能显示{f'多达 {most}' if most else '整张卡都被占满'}，因为 torch 会缓存已释放的显存块。"
-    return f" nvidia-smi may show {f'up to {most}' if most else 'the whole card in use'}, as torch keeps freed blocks."
+    return f" nvidia-smi may show {f'up to {most}' if most else 'the whole card in use'}, because torch keeps freed blocks."
 
 
 def _rank(estimate: Estimate, run: Setup, wording: Wording) -> Row:

@@ -15,9 +15,9 @@ from oomdoctor.units import format_size
 
 _FREE = Text("free", "空闲")
 CARD = Text("card: {size}", "显卡：{size}")
-_USABLE = Text("to plan with: {size}", "可规划：{size}")
-_PEAK = Text("Peak of one card", "单卡峰值")
-BY_PHASE = Text("What is there at once in each phase", "各阶段同时占用的显存")
+_USABLE = Text("usable: {size}", "可规划：{size}")
+_PEAK = Text("Peak on one card", "单卡峰值")
+BY_PHASE = Text("Memory in use during each phase", "各阶段同时占用的显存")
 
 
 def estimate_bar(estimate: Estimate, whole: int, wording: Wording, *, title: str, note: str = "") -> Bar:

@@ -14,23 +14,24 @@ from oomdoctor.units import GIB
 
 _FITS = {
     "yes": (Text("It fits.", "放得下。"), Style.GOOD),
-    "close": (Text("It is too close to say whether it fits.", "余量太小，难以断定放不放得下。"), Style.WARN),
+    "close": (Text("Whether it fits is too close to call.", "余量太小，难以断定放不放得下。"), Style.WARN),
     "no": (Text("It does not fit.", "放不下。"), Style.BAD),
 }
-_DEPENDS = (Text("It depends on the settings: as assumed here it does not fit.", "取决于设置：按下面的假设放不下。"), Style.WARN)
+_DEPENDS = (Text("It depends on the settings: with these assumptions, it does not fit.", "取决于设置：按下面的假设放不下。"), Style.WARN)
 _SIDES = {
-    True: Text(" More likely it does.", "更可能放得下。"),
-    False: Text(" More likely it does not.", "更可能放不下。"),
+    True: Text(" It more likely does.", "更可能放得下。"),
+    False: Text(" It more likely does not.", "更可能放不下。"),
 }
 """By whether what is expected fits, where the range straddles the room."""
 _JUDGED = (
     Text(
-        "A run counts as fitting where the upper end of its range stays below 97 % of what the card has: cards of one name differ "
-        "by one to three per cent.",
+        "A run counts as fitting if the upper end of its range is below 97 % of the card's memory: cards with the same name "
+        "differ by one to three percent.",
         "估计区间的上限不超过可用显存的 97% 才算放得下：同型号的卡之间会有 1% 到 3% 的差别。",
     ),
     Text(
-        "What torch holds and no tensor uses is not counted, as torch gives it back before a request fails; nvidia-smi shows more.",
+        "Memory that torch holds but no tensor uses is not counted, because torch releases it before a request fails; "
+        "nvidia-smi shows more.",
         "torch 缓存着、但没有张量占用的部分不计入：申请失败之前 torch 会先把它释放。nvidia-smi 显示的数值会更大。",
     ),
 )
@@ -47,7 +48,7 @@ def fits_line(fit: Fit, wording: Wording, *, depends: bool = False) -> Iterator[
         card = f"{name} " if name else "日志中的显卡"
         yield Span(f"这次运行需要 {sizes}{each_card(need, wording)}；{card}可规划的显存为 {usable}。")
     else:
-        yield Span(f" The run needs {sizes}{each_card(need, wording)}; {name or 'the card of the log'} has {usable} to plan with.")
+        yield Span(f" The run needs {sizes}{each_card(need, wording)}; {name or 'the card in the log'} has {usable} usable.")
 
 
 def needs_line(need: Estimate, wording: Wording) -> Iterator[Span]:

@@ -23,19 +23,19 @@ from oomdoctor.report.wording.phrases import bare
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import GIB, format_size
 
-_BARS = Text("What one card must have: expected parts, and the range", "单卡所需显存：各部分估计值及区间")
+_BARS = Text("Memory required on one card: expected parts, and the range", "单卡所需显存：各部分估计值及区间")
 _SPARE = 0.1
 """GiB between the upper end and the card from which on they are said."""
 _SETTINGS = 10
 _RISKS: Mapping[Risk, Text | None] = {
     "none": None,
-    "slight": Text("a little quality", "质量略降"),
+    "slight": Text("slightly lower quality", "质量略降"),
     "different": Text("trains fewer parameters", "可训练的参数变少"),
-    "data": Text("cuts samples", "会截断样本"),
+    "data": Text("truncates samples", "会截断样本"),
 }
-BY_HAND = Text("Also possible, with a part that is for you to write: ", "还有一些办法，但其中一部分要手动改：")
+BY_HAND = Text("Also possible, but part of it you have to write yourself: ", "还有一些办法，但其中一部分要手动改：")
 _BROKEN = Text(
-    "These would do by themselves, and none can be written as the files are. Mend what is named, then plan again.",
+    "These would be enough by themselves, but none can be written to the files as they are. Fix the problems named, then plan again.",
     "以下方案本身可行，但按现有文件都无法写入。先改掉所列之处，再重新规划。",
 )
 _NAMED = Text("{} ({})", "{}（{}）")
@@ -58,8 +58,8 @@ _PACES: Mapping[float, Text] = {
 _COARSE = 0.25
 """Beyond the largest of them multiples are whole."""
 _TIMES = Text(
-    "Times are rough: arithmetic at one rate, slower for small batches, plus every byte over the bus with nothing overlapping. "
-    "Sharding and offloading look slower here than they often are.",
+    "Times are rough: calculated at one rate, slower for small batches, plus every byte over the bus with no overlap. "
+    "Sharding and offloading often look slower here than they are.",
     "耗时只是粗略估算：计算按固定速率，批越小越慢，再加上总线传输，且不考虑重叠。分片和卸载的实际耗时往往比这里短。",
 )
 
@@ -75,7 +75,7 @@ def compose(plans: Plans[Estimate], assumptions: Sequence[Assumption], pack: Pac
 def _blocks(plans: Plans[Estimate], assumptions: Sequence[Assumption], pack: Pack, wording: Wording) -> Iterator[Block]:
     yield from refusal_blocks(plans.refusals, wording)
     yield Paragraph(tuple(fits_line(Fit(budget=plans.budget, needed=plans.now, fits=plans.fits), wording)))
-    rows = [(wording.say(Text("as it is", "现在")), plans.now, "")]
+    rows = [(wording.say(Text("as is", "现在")), plans.now, "")]
     rows += [
         (wording.say(Text("plan {}", "方案 {}")).format(n), plan.outcome, _note(plan, plans.budget, wording))
         for n, plan in enumerate(plans.plans, 1)
@@ -104,7 +104,7 @@ def broken_plans(broken: Sequence[BrokenPlan[Outcome]], titles: Callable[[Plan[O
     """Yield the plans that the run's files break, each with the file, the setting and what conflicts."""
     if not broken:
         return
-    yield Heading(wording.say(Text("What the files stand against", "被配置文件挡住的方案")))
+    yield Heading(wording.say(Text("What the files do not allow", "被配置文件挡住的方案")))
     yield Paragraph((Span(wording.say(_BROKEN), Style.WARN),))
     places = (wording.comma.join(filter(None, (os.path.basename(each.file), each.key))) for each in broken)
     yield Steps(
@@ -166,14 +166,14 @@ def _obstacle(obstacle: Obstacle[Estimate], plans: Plans[Estimate], pack: Pack, 
     least = (
         wording.say(
             Text(
-                "No combination of settings is sure to fit. The one that needs the least may: {}; the largest part of it: {}.",
+                "No combination of settings is certain to fit. The smallest may fit: it needs {}; its largest part is {}.",
                 "没有哪种设置组合一定放得下。需求最小的一种有可能放得下：{}，其中最大的一项：{}。",
             )
         )
         if close
         else wording.say(
             Text(
-                "No combination of settings fits. The one that needs the least takes {}; the largest part of it: {}.",
+                "No combination of settings fits. The smallest needs {}; its largest part is {}.",
                 "没有哪种设置组合放得下。需求最小的一种也要 {}，其中最大的一项：{}。",
             )
         )
@@ -182,15 +182,17 @@ def _obstacle(obstacle: Obstacle[Estimate], plans: Plans[Estimate], pack: Pack, 
     cards = plans.now.setup.layout.cards
     if obstacle.card and obstacle.card != obstacle.card_now:
         sentences.append(
-            wording.say(Text("It is sure to fit on {}.", "换成{}，这一种一定放得下。")).format(_cards(cards, obstacle.card, wording))
+            wording.say(Text("It is certain to fit on {}.", "换成{}，这一种一定放得下。")).format(_cards(cards, obstacle.card, wording))
         )
     if (now := obstacle.card_now) is not None:
         sentences.append(
-            wording.say(Text("Without any change the run fits on {}.", "换成{}，什么都不改也放得下。")).format(_cards(cards, now, wording))
+            wording.say(Text("Without any changes, the run fits on {}.", "换成{}，什么都不改也放得下。")).format(
+                _cards(cards, now, wording)
+            )
         )
     yield Paragraph((Span(wording.blank.join(sentences)),))
     steps = (
-        [_titled(obstacle.closest, wording.say(Text("The one that needs the least: {}", "需求最小的组合：{}")), pack, wording)]
+        [_titled(obstacle.closest, wording.say(Text("The combination that needs the least: {}", "需求最小的组合：{}")), pack, wording)]
         if obstacle.closest.measures
         else []
     )
@@ -216,9 +218,12 @@ def _titled(plan: Plan[Estimate], title: str, pack: Pack, wording: Wording) -> S
 def _judged(plans: Plans[Estimate], wording: Wording) -> Folded:
     weighed = wording.say(Text("{} combinations were compared.", "共比较了 {} 种组合。")).format(plans.combinations)
     kept = wording.say(
-        Text("The log shows {} more than the settings explain; so much is kept free.", "日志显示的占用比设置能解释的多 {}，规划时已预留。")
+        Text(
+            "The log shows {} more than the settings explain; that amount is kept free.",
+            "日志显示的占用比设置能解释的多 {}，规划时已预留。",
+        )
     )
     more = [kept.format(f"{plans.budget.unexplained / GIB:.1f} GiB")] if plans.budget.unexplained else []
     texts = [wording.say(_TIMES), *([weighed] if plans.combinations else [])]
     before, after = (tuple(Paragraph((Span(text),)) for text in notes) for notes in (more, texts))
-    return Folded(title=wording.say(Text("How this is judged", "判断依据")), blocks=(*before, *how_judged(wording), *after))
+    return Folded(title=wording.say(Text("How this is decided", "判断依据")), blocks=(*before, *how_judged(wording), *after))

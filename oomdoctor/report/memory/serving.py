@@ -18,26 +18,26 @@ from oomdoctor.units import GIB, format_share, format_size
 
 _STARTS = {
     "yes": (Text("It starts.", "可以启动。"), Style.GOOD),
-    "close": (Text("Too close to say whether it starts.", "余量太小，难以断定能否启动。"), Style.WARN),
+    "close": (Text("Whether it starts is too close to call.", "余量太小，难以断定能否启动。"), Style.WARN),
     "differs": (Text("Whether it starts depends on the release.", "能否启动取决于版本。"), Style.WARN),
     "no": (Text("It does not start.", "无法启动。"), Style.BAD),
 }
 _OBSTACLES = {
-    "start": Text("the card has less free than the share asks for", "启动时空闲显存少于要求的份额"),
-    "load": Text("the weights do not fit the card", "权重放不进这张卡"),
-    "profile": Text("the trial step finds no room beside the weights", "权重之外放不下试运行的那一步"),
-    "sampler": Text("the sampler's trial with all requests at once finds no room", "所有请求同时采样的试运行放不下"),
-    "blocks": Text("nothing of the share is left for the KV cache", "份额里没有剩余显存留给 KV 缓存"),
-    "request": Text("the KV cache does not hold one request of full length", "KV 缓存放不下一个最大长度的请求"),
-    "states": Text("the KV cache has too few blocks for the states of all requests at a time", "KV 缓存的块数少于并发请求所需的状态数"),
-    "graphs": Text("CUDA graphs find no room beside the share", "份额之外放不下 CUDA 图"),
-    "rest": Text("one step finds no room beside the share", "份额之外放不下单步计算"),
+    "start": Text("the card has less free memory than the share requires", "启动时空闲显存少于要求的份额"),
+    "load": Text("the weights do not fit on the card", "权重放不进这张卡"),
+    "profile": Text("the profiling run does not fit alongside the weights", "权重之外放不下试运行的那一步"),
+    "sampler": Text("the sampler warm-up with all requests at once does not fit", "所有请求同时采样的试运行放不下"),
+    "blocks": Text("nothing in the share is left for the KV cache", "份额里没有剩余显存留给 KV 缓存"),
+    "request": Text("the KV cache cannot hold one full-length request", "KV 缓存放不下一个最大长度的请求"),
+    "states": Text("the KV cache has too few blocks for the states of all concurrent requests", "KV 缓存的块数少于并发请求所需的状态数"),
+    "graphs": Text("CUDA graphs do not fit outside the share", "份额之外放不下 CUDA 图"),
+    "rest": Text("one step does not fit outside the share", "份额之外放不下单步计算"),
 }
 _DECIDING = frozenset({"gpu", "shape", "weights", "memory_share", "max_model_len", "server_version", "framework_version"})
 """Assumptions that decide what a server can hold, whatever runs on it."""
 _OPEN_REQUEST = Text(
-    "The cache holds {} tokens. How long a request of this model may be is not known here, and it does not start where the cache holds"
-    " less: give --max-model-len.",
+    "The cache holds {} tokens. The longest request for this model is not known here, and the server does not start if the "
+    "cache holds less: set --max-model-len.",
     "缓存可容纳 {} 个 token。这里不知道该模型单个请求最长多少 token，而缓存放不下最长请求时无法启动：请给出 --max-model-len。",
 )
 _FEWER = 1.1
@@ -45,7 +45,7 @@ _FEWER = 1.1
 _OUT_OF_MEMORY = "CUDA out of memory"
 _PHASES = {
     "load": Text("loading the model", "加载模型"),
-    "profile": Text("trial step", "试运行一步"),
+    "profile": Text("profiling run", "试运行一步"),
     "serving": Text("serving", "提供服务"),
 }
 
@@ -64,13 +64,13 @@ def _blocks(served: Served, wording: Wording, refusals: Sequence[StartupRefusal]
         yield Paragraph((Span(taken(named, wording)),))
     yield served_bar(served, wording)
     yield Facts(tuple(_share(served, wording)))
-    yield Heading(wording.say(Text("Beside the share", "份额之外")))
+    yield Heading(wording.say(Text("Outside the share", "份额之外")))
     yield Facts(tuple(_beside(served, wording)))
     yield Heading(wording.say(Text("Phases", "各阶段")))
     yield _phases(served, wording)
     yield from assumed(served.assumptions, wording)
     yield Folded(
-        title=wording.say(Text("Where the formulas are from", "公式来源")),
+        title=wording.say(Text("Sources of the formulas", "公式来源")),
         blocks=(Facts(tuple(Row(part_name(term.name, wording), term.basis) for term in (*served.terms, *served.beside))),),
     )
 
@@ -98,7 +98,7 @@ def shortage(check: StartupCheck, wording: Wording) -> str:
     what, lacking = wording.say(_OBSTACLES[check.name]), _lacking(check, wording)
     if wording.is_chinese:
         return f"{'会卡在' if surely else '可能卡在'}这里：{what}（{lacking}）。"
-    return f"It {'fails' if surely else 'may fail'} where {what} ({lacking})."
+    return f"It {'fails' if surely else 'may fail'} because {what} ({lacking})."
 
 
 def served_bar(served: Served, wording: Wording, whole: int | None = None) -> Bar:
@@ -140,7 +140,7 @@ def _lacking(check: StartupCheck, wording: Wording) -> str:
 
 def _headline(served: Served, wording: Wording) -> Iterator[Span]:
     yield verdict(served, wording)
-    yield Span(wording.say(Text(" {} serving {} takes {} of {}. ", "{} 运行 {}，占用 {}（{}）。")).format(*_named(served)))
+    yield Span(wording.say(Text(" {} serving {} uses {} of {}. ", "{} 运行 {}，占用 {}（{}）。")).format(*_named(served)))
     failure = obstacle(served, wording)
     if failure:
         yield Span(failure + wording.blank)
@@ -159,7 +159,9 @@ def _holds(served: Served, wording: Wording) -> str:
         return wording.say(_OPEN_REQUEST).format(tokens)
     if served.request is None or served.server.length is None:
         return wording.say(
-            Text("The cache holds {} tokens, which is also the longest request.", "缓存可容纳 {} 个 token，这也是单个请求的长度上限。")
+            Text(
+                "The cache holds {} tokens, which is also the maximum request length.", "缓存可容纳 {} 个 token，这也是单个请求的长度上限。"
+            )
         ).format(tokens)
     number = f"{max(0, served.cache.expected) / served.request:.1f}"
     holds = wording.say(
@@ -171,7 +173,7 @@ def _holds(served: Served, wording: Wording) -> str:
         else Text("The cache holds {} tokens: {} requests of {:,} tokens.", "缓存可容纳 {} 个 token，相当于 {} 个长度为 {:,} 的请求。")
     )
     short = (
-        wording.say(Text(" Longer requests than the cache are refused.", "放不进缓存的请求会被拒绝。"))
+        wording.say(Text(" Requests longer than the cache are rejected.", "放不进缓存的请求会被拒绝。"))
         if served.cache.expected < served.request
         else ""
     )
@@ -195,7 +197,7 @@ def _phases(served: Served, wording: Wording) -> Bars:
 def _share(served: Served, wording: Wording) -> Iterator[Row]:
     """Yield where the share goes."""
     key = served.server.program.fraction_option
-    yield Row(wording.say(Text("taken of the card", "占用显存")), format_size(served.taken), f"{key} {served.server.memory_fraction:g}")
+    yield Row(wording.say(Text("used on the card", "占用显存")), format_size(served.taken), f"{key} {served.server.memory_fraction:g}")
     yield from (_term(term, wording) for term in served.terms)
     cache = served.cache
     yield Row(
@@ -208,7 +210,7 @@ def _share(served: Served, wording: Wording) -> Iterator[Row]:
     if served.request is not None:
         requests = f"{max(0, served.cache.expected) / served.request:.1f}"
         note = wording.say(Text("{} each, of {:,} tokens", "每个 {}，长度 {:,}")).format(format_size(served.request), served.server.length)
-        yield Row(wording.say(Text("requests of full length", "最大长度的请求数")), requests, note)
+        yield Row(wording.say(Text("full-length requests", "最大长度的请求数")), requests, note)
 
 
 def _each(served: Served, wording: Wording) -> str:
@@ -219,7 +221,7 @@ def _beside(served: Served, wording: Wording) -> Iterator[Row]:
     yield from (_term(term, wording) for term in served.beside)
     left = served.total - served.taken - sum(term.bytes for term in served.beside)
     share = format_share(left / served.total) if served.total else ""
-    yield Row(wording.say(Text("left of the card", "显卡剩余")), format_size(left), share, Style.PLAIN if left >= 0 else Style.BAD)
+    yield Row(wording.say(Text("left on the card", "显卡剩余")), format_size(left), share, Style.PLAIN if left >= 0 else Style.BAD)
 
 
 def _term(term: Term, wording: Wording) -> Row:

@@ -22,36 +22,36 @@ from oomdoctor.units import GIB, format_size
 
 _SETTINGS = 10
 _TITLES = {
-    "memory_share": Text("Another share of the card", "换一个显存份额"),
-    "max_model_len": Text("A shorter longest request", "缩短单个请求的最大长度"),
-    "max_num_seqs": Text("Fewer requests at a time", "减少并发请求数"),
-    "max_batched_tokens": Text("Fewer tokens in one step", "减少单步的 token 数"),
-    "kv_cache_dtype": Text("KV cache in 8 bit", "KV 缓存用 8 位"),
+    "memory_share": Text("Different share of the card", "换一个显存份额"),
+    "max_model_len": Text("Shorter maximum request length", "缩短单个请求的最大长度"),
+    "max_num_seqs": Text("Fewer concurrent requests", "减少并发请求数"),
+    "max_batched_tokens": Text("Fewer tokens per step", "减少单步的 token 数"),
+    "kv_cache_dtype": Text("8-bit KV cache", "KV 缓存用 8 位"),
     "enforce_eager": Text("No CUDA graphs", "不用 CUDA 图"),
-    "tensor_parallel": Text("Tensor parallelism over the cards that are there", "在现有的卡上做张量并行"),
-    "quantization": Text("A quantised checkpoint of the model", "换用该模型的量化版本"),
-    "cpu_offload_gb": Text("A part of the weights in host memory", "部分权重放到内存"),
+    "tensor_parallel": Text("Tensor parallelism across the available cards", "在现有的卡上做张量并行"),
+    "quantization": Text("A quantized checkpoint of the model", "换用该模型的量化版本"),
+    "cpu_offload_gb": Text("Some of the weights in host memory", "部分权重放到内存"),
 }
 _COSTS = {
-    "max_model_len": Text("longer requests are refused", "更长的请求会被拒绝"),
+    "max_model_len": Text("longer requests are rejected", "更长的请求会被拒绝"),
     "max_num_seqs": Text("less throughput under load; more requests wait", "高负载时吞吐下降，更多请求排队"),
     "max_batched_tokens": Text("long prompts are read in more steps", "长提示词要分更多步预填充"),
-    "kv_cache_dtype": Text("a little quality on long texts", "长文本上质量略降"),
-    "enforce_eager": Text("slower generation, most of all for small models", "生成变慢，小模型尤其明显"),
+    "kv_cache_dtype": Text("slightly lower quality on long texts", "长文本上质量略降"),
+    "enforce_eager": Text("slower generation, especially for small models", "生成变慢，小模型尤其明显"),
     "tensor_parallel": Text("the cards communicate in every layer", "每层都要在卡间通信"),
-    "quantization": Text("another checkpoint of the same model, and a little quality", "需要同一模型的另一份权重，质量略降"),
+    "quantization": Text("a different checkpoint of the same model, and slightly lower quality", "需要同一模型的另一份权重，质量略降"),
     "cpu_offload_gb": Text(
-        "much slower, as these weights cross the bus in every step; the host must have the memory",
+        "much slower, because these weights cross the bus in every step; the host must have the memory",
         "明显变慢，这部分权重每步都要经过总线；内存也要够",
     ),
 }
-_BARS = Text("Where the card goes", "显存去向")
+_BARS = Text("How the card is used", "显存去向")
 _MORE = Text("less of the card for everything outside the plan", "计划外的部分可用显存变少")
 _LESS = Text("a smaller cache", "缓存变小")
 _JUDGED = Text(
-    "A plan counts where every moment of the start clears even with the least that may be left, from the first check of the free memory "
-    "to the CUDA graphs. Where nobody says which release runs, the newest counts; a plan that an older one does not start may start, and "
-    "stands behind one that surely does.",
+    "A plan counts if every stage of startup succeeds even with the least memory that may be left, from the first check of "
+    "free memory to the CUDA graphs. If the release is not given, the newest is assumed; a plan that an older release does "
+    "not start may start, and ranks below one that is certain to.",
     "只有从空闲显存检查到捕获 CUDA 图，启动的每一步按最坏情况也有余量，方案才算可行。未说明版本时按最新版本判断；"
     "在较旧版本上无法启动的方案标为“不一定能启动”，排在一定能启动的方案之后。",
 )
@@ -66,7 +66,7 @@ def compose(plans: Plans[Served], assumptions: Sequence[Assumption], wording: Wo
 def _blocks(plans: Plans[Served], assumptions: Sequence[Assumption], wording: Wording) -> Iterator[Block]:
     yield from refusal_blocks(plans.refusals, wording)
     yield Paragraph(tuple(_verdict(plans, wording)))
-    rows = [(wording.say(Text("as it is", "现在")), plans.now)]
+    rows = [(wording.say(Text("as is", "现在")), plans.now)]
     rows += [(wording.say(Text("plan {}", "方案 {}")).format(n), plan.outcome) for n, plan in enumerate(plans.plans, 1)]
     if plans.obstacle is not None and plans.obstacle.closest.measures:
         rows.append((wording.say(Text("closest", "最接近的")), plans.obstacle.closest.outcome))
@@ -85,14 +85,14 @@ def _blocks(plans: Plans[Served], assumptions: Sequence[Assumption], wording: Wo
     yield from assumed(tuple(assumptions), wording)
     weighed = wording.say(Text("{} combinations were compared.", "共比较了 {} 种组合。")).format(plans.combinations)
     texts = [wording.say(_JUDGED), *([weighed] if plans.combinations else [])]
-    yield Folded(title=wording.say(Text("How this is judged", "判断依据")), blocks=tuple(Paragraph((Span(text),)) for text in texts))
+    yield Folded(title=wording.say(Text("How this is decided", "判断依据")), blocks=tuple(Paragraph((Span(text),)) for text in texts))
 
 
 def _verdict(plans: Plans[Served], wording: Wording) -> Iterator[Span]:
     now = plans.now
     yield verdict(now, wording)
-    card = plans.budget.card or wording.say(Text("the card of the log", "日志中的显卡"))
-    takes = wording.say(Text(" {} with {} takes {} of {} ({}).", "{} 运行 {}，占用 {}（{}，{}）。"))
+    card = plans.budget.card or wording.say(Text("the card in the log", "日志中的显卡"))
+    takes = wording.say(Text(" {} with {} uses {} of {} ({}).", "{} 运行 {}，占用 {}（{}，{}）。"))
     yield Span(takes.format(now.server.program.title, now.setup.shape.name, format_size(now.taken), card, format_size(now.total)))
     if now.failed_check is not None:
         yield Span(wording.blank + obstacle(now, wording))
@@ -146,11 +146,13 @@ def _obstacle(obstacle: Obstacle[Served], plans: Plans[Served], wording: Wording
     sentences = [wording.say(Text("No combination of settings makes it start on this card.", "在这张卡上，没有哪种设置组合能让它启动。"))]
     if obstacle.card:
         many = plans.now.setup.layout.cards
-        single = wording.say(Text("A card like {} would do with the closest one.", "按最接近的组合，换成 {} 这样的卡就够用。"))
-        several = wording.say(Text("{} cards like {} would do with the closest one.", "按最接近的组合，换成 {} 张 {} 这样的卡就够用。"))
+        single = wording.say(Text("A card like {} would be enough with the closest one.", "按最接近的组合，换成 {} 这样的卡就够用。"))
+        several = wording.say(
+            Text("{} cards like {} would be enough with the closest one.", "按最接近的组合，换成 {} 张 {} 这样的卡就够用。")
+        )
         sentences.append(single.format(obstacle.card) if many == 1 else several.format(many, obstacle.card))
     if obstacle.cards:
-        sentences.append(wording.say(Text("Or {} of the present cards.", "或者用 {} 张现在的卡。")).format(obstacle.cards))
+        sentences.append(wording.say(Text("Or {} of the current cards.", "或者用 {} 张现在的卡。")).format(obstacle.cards))
     yield Paragraph((Span(wording.blank.join(sentences)),))
     if obstacle.closest.measures:
         yield Steps((_step(obstacle.closest, plans.now, wording),))

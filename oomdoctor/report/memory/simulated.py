@@ -11,10 +11,10 @@ from oomdoctor.simulation.simulated_run import BlockGroup, FailedRequest, Simula
 from oomdoctor.units import format_size
 
 _TITLE = Text("Simulated: two steps through torch's allocator", "模拟：两步训练经过 torch 分配器的过程")
-_RESERVED = Text("reserved at most", "预留峰值")
-_ALLOCATED = Text("in tensors at most", "张量占用峰值")
+_RESERVED = Text("peak reserved", "预留峰值")
+_ALLOCATED = Text("peak in tensors", "张量占用峰值")
 _UNUSED = Text("unused at that peak", "当时未使用")
-_FLUSHES = Text("cache given back", "清空缓存次数")
+_FLUSHES = Text("cache released", "清空缓存次数")
 _STEP = Text("step {}, {}", "第 {} 步，{}")
 _PHASES = {
     "load": Text("loading", "加载模型"),
@@ -24,27 +24,27 @@ _PHASES = {
 }
 _HELD = Text("{} reserved, {} in tensors", "预留 {}，张量占用 {}")
 _FAILS = Text(
-    "On this card the run fails at {}: {} asks for {}. {} are reserved, {} of them in tensors; the card has {} left, and the largest "
-    "free block is {}.",
+    "On this card the run fails at {}: {} requests {}. {} is reserved, {} of it in tensors; the card has {} left, and the "
+    "largest free block is {}.",
     "在这张卡上，运行会在“{}”失败：{} 申请 {}。此时已预留 {}，其中张量占用 {}；显卡还剩 {}，最大的空闲块为 {}。",
 )
 _ENOUGH = Text(
-    "On this card every request of the two steps is served. Torch can have about {} of it.",
+    "On this card, every request of the two steps succeeds. Torch can use about {} of it.",
     "在这张卡上，两步中的所有申请都能满足。torch 大约可使用其中的 {}。",
 )
 
-_AT_THE_PEAK = Text("Most is in tensors in {}. What they are:", "张量占用最多的时刻是{}，其中：")
-_AT_THE_END = Text("What is in tensors when the request fails:", "申请失败时张量中的内容：")
+_AT_THE_PEAK = Text("Tensors use the most in {}. They are:", "张量占用最多的时刻是{}，其中：")
+_AT_THE_END = Text("In tensors when the request fails:", "申请失败时张量中的内容：")
 _BLOCKS = Text("{} blocks", "{} 块")
 _HOLDERS = {
     "parameter": Text("parameters", "参数"),
     "gradient": Text("gradients", "梯度"),
-    "gradient shard": Text("own part of the gradients", "本卡的梯度分片"),
+    "gradient shard": Text("own gradient shard", "本卡的梯度分片"),
     "optimizer state": Text("optimizer states", "优化器状态"),
-    "optimizer step": Text("temporaries of the optimizer", "优化器临时空间"),
+    "optimizer step": Text("optimizer temporaries", "优化器临时空间"),
     "fp32 copy": Text("fp32 copy of the parameters", "参数的 fp32 副本"),
     "all-gather": Text("parameters gathered from other cards", "从其他卡收集的参数"),
-    "reduce-scatter": Text("gradients on their way to other cards", "正在归约的梯度"),
+    "reduce-scatter": Text("gradients being sent to other cards", "正在归约的梯度"),
     "bucket": Text("communication buckets", "通信桶"),
     "cuBLAS workspace": Text("cuBLAS workspace", "cuBLAS 工作区"),
 }

@@ -13,7 +13,7 @@ from oomdoctor.report.wording.wording import Wording
 MEMORY_ALONE = Text("Its memory alone:", "仅就显存而言：")
 _REFUSES = Text("{} does not start with these settings:", "{} 不接受这些设置，无法启动：")
 _ENDS = Text(" {} The log then ends with “{}”.", "{}日志会以“{}”结束。")
-_INSTEAD = Text(" It takes {} {}.", "{} 可取 {}。")
+_INSTEAD = Text(" It needs {} {}.", "{} 可取 {}。")
 _LONGEST = 400
 
 

@@ -21,36 +21,36 @@ MARKS: Mapping[Fits | None, tuple[str, Style]] = {
 }
 """What stands behind a need, by whether it fits."""
 _TRAINED = Text(
-    "GiB that one card must have; rows: samples at a time, columns: tokens of each", "每张卡所需的 GiB；行：批大小，列：每条样本的 token 数"
+    "GiB required per card; rows: samples at a time, columns: tokens per sample", "每张卡所需的 GiB；行：批大小，列：每条样本的 token 数"
 )
 _SERVED = Text(
-    "GiB that one card must have; rows: requests at a time, columns: tokens of each",
+    "GiB required per card; rows: concurrent requests, columns: tokens per request",
     "每张卡所需的 GiB；行：并发请求数，列：每个请求的 token 数",
 )
-_MARKED = Text(" (✓ fits, ? too close to say, ✗ does not)", "（✓ 放得下，? 难以断定，✗ 放不下）")
+_MARKED = Text(" (✓ fits, ? too close to call, ✗ does not fit)", "（✓ 放得下，? 难以断定，✗ 放不下）")
 _LONGEST = Text("longest", "最长")
 _MOST = Text("most", "最多")
-_OVER = Text("What one card must have, as expected", "单卡所需显存（估计值）")
+_OVER = Text("Expected memory required per card", "单卡所需显存（估计值）")
 _LENGTH, _BATCH, _REQUESTS = Text("length", "长度"), Text("batch", "批大小"), Text("requests", "并发请求数")
-_USABLE = Text("to plan with", "可规划")
+_USABLE = Text("usable", "可规划")
 _CURVES = 4
 """As many as a terminal tells apart."""
 _FITTING = Counted(
-    "Of {all} combinations {n} fits {card} ({usable} to plan with).",
-    "Of {all} combinations {n} fit {card} ({usable} to plan with).",
+    "Of {all} combinations, {n} fits {card} ({usable} usable).",
+    "Of {all} combinations, {n} fit {card} ({usable} usable).",
     "{all} 种组合中有 {n} 种放得下：{card}，可规划的显存为 {usable}。",
 )
 _NONE = Text(
-    "None of {all} combinations surely fits {card} ({usable} to plan with).",
+    "None of {all} combinations is certain to fit {card} ({usable} usable).",
     "{all} 种组合没有一种一定放得下：{card}，可规划的显存为 {usable}。",
 )
 _NEEDS = Text("{model}: from {least} to {most} GiB{each}.", "{model}：需要 {least} 至 {most} GiB{each}。")
 _LIMITS = Text(
-    "“{longest}” and “{most}” are the largest that surely fit beside each row and column; lengths in steps of 256.",
+    "“{longest}” and “{most}” are the largest values certain to fit for each row and column; lengths in steps of 256.",
     "“{longest}”和“{most}”分别是每行、每列中一定放得下的最大值；长度以 256 为步长。",
 )
 _CACHE = Text(
-    "{server} takes its whole share whatever it needs; a combination fits where the cache in that share holds all requests at once, "
+    "{server} always reserves its whole share; a combination fits if the cache in that share holds all requests at once, "
     "each at full length.",
     "{server} 总会占满自己的份额；份额内的缓存能同时容纳全部请求（都按最大长度）才算放得下。",
 )
@@ -74,7 +74,7 @@ def _blocks(sweep: Sweep, wording: Wording) -> Iterator[Block]:
         told += [wording.say(_CACHE, server=sweep.server)] if sweep.server else []
         yield Paragraph((Span(wording.blank.join(told), Style.DIM),))
     yield from assumed(sweep.assumptions, wording)
-    yield Folded(title=wording.say(Text("How this is judged", "判断依据")), blocks=how_judged(wording))
+    yield Folded(title=wording.say(Text("How this is decided", "判断依据")), blocks=how_judged(wording))
 
 
 def _headline(sweep: Sweep, wording: Wording) -> Iterator[Span]:

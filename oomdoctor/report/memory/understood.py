@@ -9,7 +9,7 @@ from oomdoctor.case.setup import Adapters, Setup
 from oomdoctor.case.text import Text
 from oomdoctor.report.wording.wording import Wording
 
-_WHOLE = Text("all weights trained ({})", "训练全部权重（{}）")
+_WHOLE = Text("full-parameter training ({})", "训练全部权重（{}）")
 _BLOCKS = Text("{} layers trained", "训练 {} 层")
 _FIGURES = Text("batch {}, {:,} tokens, {}", "批大小 {}，{:,} 个 token，{}")
 _ANSWERS = Text("{:,} tokens, {}", "{:,} 个 token，{}")

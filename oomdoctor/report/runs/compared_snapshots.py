@@ -16,22 +16,22 @@ from oomdoctor.units import format_size
 
 _LINES = 8
 _CATEGORIES = 8
-_MORE = Text("The second holds {size} more at its peak: {before} → {after}.", "后者峰值多占 {size}：{before} → {after}。")
-_LESS = Text("The second holds {size} less at its peak: {before} → {after}.", "后者峰值少占 {size}：{before} → {after}。")
-_SAME = Text("Both hold much the same at their peak: {before} → {after}.", "两者峰值相近：{before} → {after}。")
-_PEAK, _RESERVED, _FAILED = Text("peak in use", "峰值占用"), Text("reserved then", "当时预留"), Text("failed request", "失败的申请")
+_MORE = Text("The second snapshot holds {size} more at its peak: {before} → {after}.", "后者峰值多占 {size}：{before} → {after}。")
+_LESS = Text("The second snapshot holds {size} less at its peak: {before} → {after}.", "后者峰值少占 {size}：{before} → {after}。")
+_SAME = Text("Both hold about the same at their peak: {before} → {after}.", "两者峰值相近：{before} → {after}。")
+_PEAK, _RESERVED, _FAILED = Text("peak in use", "峰值占用"), Text("reserved at that time", "当时预留"), Text("failed request", "失败的申请")
 _NONE = Text("none", "无")
-_BY_CATEGORY = Text("What the memory is in use for", "显存用在哪里")
-_COLUMNS = (Text("held for", "用途"), Text("before", "之前"), Text("after", "之后"), Text("change", "变化"))
+_BY_CATEGORY = Text("What the memory is used for", "显存用在哪里")
+_COLUMNS = (Text("purpose", "用途"), Text("before", "之前"), Text("after", "之后"), Text("change", "变化"))
 _WHEN = {
     "oom": Text("at the failed request", "申请失败时"),
     "peak": Text("at the peak", "峰值时"),
     "end": Text("when it was saved", "保存时"),
 }
-_COUNTED = Text("What is held is counted {first} before, and {second} after.", "占用的统计时刻：之前为{first}，之后为{second}。")
+_COUNTED = Text("Memory in use is counted {first} before, and {second} after.", "占用的统计时刻：之前为{first}，之后为{second}。")
 _LINES_CHANGED = Text("Lines that hold more or less", "占用有变化的代码行")
 _GROWS = Text("What grows", "逐步增长的部分")
-_PER_STEP = Text("{site}: {before} → {after} a step", "{site}：每步 {before} → {after}")
+_PER_STEP = Text("{site}: {before} → {after} per step", "{site}：每步 {before} → {after}")
 
 
 def compose(comparison: SnapshotComparison, wording: Wording, version: str) -> Document:

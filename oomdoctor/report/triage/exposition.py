@@ -29,21 +29,25 @@ def _lines(sums: FleetSums) -> Iterator[str]:
     fleet = sums.fleet
     healthy = fleet.jobs - fleet.failed - fleet.possible - fleet.unread
     verdicts = {"yes": fleet.failed, "possible": fleet.possible, "no": healthy, "unread": fleet.unread}
-    yield from _metric("jobs", "Jobs by whether memory failed.", [({"memory_failure": name}, count) for name, count in verdicts.items()])
-    yield from _metric("memory_failures", "Jobs that died of memory.", _failures(sums.failures))
-    yield from _metric("memory_failures_new_groups", "Groups that the last run saw first, or saw come back.", [({}, len(sums.known.news))])
-    yield from _metric("group_jobs", f"Jobs of the {_GROUPS} largest groups.", _groups(sums))
+    yield from _metric(
+        "jobs", "Jobs by whether they ran out of memory.", [({"memory_failure": name}, count) for name, count in verdicts.items()]
+    )
+    yield from _metric("memory_failures", "Jobs that ran out of memory.", _failures(sums.failures))
+    yield from _metric("memory_failures_new_groups", "Groups that are new in the last run or have come back.", [({}, len(sums.known.news))])
+    yield from _metric("group_jobs", f"Jobs in the {_GROUPS} largest groups.", _groups(sums))
     yield from _metric(
         "node_memory_failures",
-        "Memory failures of nodes that have more than their share.",
+        "Memory failures on nodes with more than their share.",
         [({"node": node.name}, node.failed) for _, node in zip(range(_NODES), bad_nodes(fleet))],
     )
-    yield from _metric("gpu_seconds_lost", "GPU time of jobs that died of memory, in seconds.", [({}, fleet.gpu_seconds_lost)])
+    yield from _metric("gpu_seconds_lost", "GPU time of jobs that ran out of memory, in seconds.", [({}, fleet.gpu_seconds_lost)])
     yield from _metric("unreadable_files", "Files that could not be read.", [({}, fleet.unreadable_files)])
     if fleet.window.since is not None:
-        yield from _metric("triage_window_start_timestamp_seconds", "Jobs that ended since then are counted.", [({}, fleet.window.since)])
+        yield from _metric(
+            "triage_window_start_timestamp_seconds", "Only jobs that ended after this time are counted.", [({}, fleet.window.since)]
+        )
     if sums.ended is not None:
-        yield from _metric("triage_last_run_timestamp_seconds", "When the last run ended.", [({}, sums.ended)])
+        yield from _metric("triage_last_run_timestamp_seconds", "Time at which the last run ended.", [({}, sums.ended)])
 
 
 def _failures(failures: Mapping[FailureKey, int]) -> Iterator[Sample]:

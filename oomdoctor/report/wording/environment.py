@@ -8,46 +8,46 @@ from oomdoctor.case.text import Text
 from oomdoctor.report.wording.wording import Counted, Wording
 
 THIS_MACHINE = Text("this machine", "这台机器")
-GOOD = Text("Nothing here keeps a run from working.", "没有发现会妨碍运行的问题。")
+GOOD = Text("Nothing here would keep a run from working.", "没有发现会妨碍运行的问题。")
 NEITHER = Text(
-    "There is no card here, and this interpreter has no torch: nothing can be said about a run yet. `--python PATH` names the run's "
-    "interpreter, `--from FILE` reads another machine.",
+    "There is no card here, and this interpreter has no torch, so nothing can be said about a run yet. `--python PATH` "
+    "selects the run's interpreter, `--from FILE` reads another machine.",
     "这里没有显卡，这个解释器里也没有 torch，因此还无法判断能不能运行。用 `--python 路径` 指定运行所用的解释器，"
     "用 `--from 文件` 读取另一台机器的信息。",
 )
 TORCH_WITHOUT_CARD = Text(
-    "No card was found here, so a run would use the CPU. Nothing else stands out.",
+    "No card was found here, so a run would use the CPU. No other problems found.",
     "这里没有找到显卡，程序只能在 CPU 上跑。其他方面没有发现问题。",
 )
 CARD_ALONE = Text(
-    "No torch was found, so it cannot be said whether one would use the card. `--python PATH` names the run's interpreter.",
+    "No torch was found, so whether it could use the card is unknown. `--python PATH` selects the run's interpreter.",
     "没有找到 torch，无法判断它能不能用上显卡。用 `--python 路径` 指定运行所用的解释器。",
 )
 TORCH_ALONE = Text(
-    "Nothing that is shown keeps a run from working; which card it is for is not shown.",
+    "Nothing in the input would keep a run from working; it does not show which card the run would use.",
     "就给出的内容看没有问题；但没有给出显卡型号，无法判断是否配套。",
 )
 NOTHING = Text(
-    "Neither a card nor torch is shown, so nothing can be said about a run.", "没有给出显卡，也没有给出 torch，无法判断能不能运行。"
+    "The input shows neither a card nor torch, so nothing can be said about a run.", "没有给出显卡，也没有给出 torch，无法判断能不能运行。"
 )
-ERRORS = Counted("{n} thing here will make a run fail.", "{n} things here will make a run fail.", "有 {n} 个问题会导致运行失败。")
+ERRORS = Counted("{n} problem here will make a run fail.", "{n} problems here will make a run fail.", "有 {n} 个问题会导致运行失败。")
 WARNINGS = Counted(
-    "Nothing here makes a run fail; {n} thing is worth a look.",
-    "Nothing here makes a run fail; {n} things are worth a look.",
+    "Nothing here will make a run fail; {n} item is worth a look.",
+    "Nothing here will make a run fail; {n} items are worth a look.",
     "没有会导致运行失败的问题；有 {n} 处值得留意。",
 )
 LACKS = Text("missing: {names}", "缺少：{names}")
-FOUND = Text("What stands out", "需要注意")
-NOTES = Text("Good to know", "另外说明")
-ALL_FINE = Text("Fine: ", "正常：")
+FOUND = Text("Problems", "需要注意")
+NOTES = Text("Worth knowing", "另外说明")
+ALL_FINE = Text("OK: ", "正常：")
 CARDS = Text("Cards", "显卡")
 SOFTWARE = Text("Software", "软件")
 MACHINE = Text("Machine", "机器")
-VARIABLES = Text("Variables that change memory ({n})", "影响内存和显存的环境变量（{n}）")
-LAUNCHER = Text("How it was started ({n})", "启动方式（{n}）")
+VARIABLES = Text("Variables that affect memory ({n})", "影响内存和显存的环境变量（{n}）")
+LAUNCHER = Text("How it was launched ({n})", "启动方式（{n}）")
 PACKAGES = Text("More packages ({n})", "其他包（{n}）")
 FUNCTIONS = Text("NVML functions that torch looks up ({n})", "torch 要查询的 NVML 函数（{n}）")
-UNKNOWN = Text("What is not known", "还不知道的")
+UNKNOWN = Text("Unknown", "还不知道的")
 UNKNOWN_CARD = Text("unknown card", "未知型号")
 GPU = Text("GPU {index}", "GPU {index}")
 NO_CARDS = Text("none found", "没有找到")
@@ -58,7 +58,7 @@ BF16_NATIVE = Text("bf16 native", "原生 bf16")
 BF16_EMULATED = Text("no native bf16", "无原生 bf16")
 MIG = Text("MIG, {n} slices", "MIG，{n} 个切片")
 MIG_EMPTY = Text("MIG", "MIG")
-UNIFIED = Text("shares the host's memory", "与主机共用内存")
+UNIFIED = Text("shares host memory", "与主机共用内存")
 ECC = Text("ECC on", "ECC 已开启")
 ERRORS_OF_CARD = Text("uncorrected memory errors: {n}", "未纠正的显存错误 {n} 个")
 REPAIR_PENDING = Text("needs a reset", "等待重置")
@@ -67,7 +67,7 @@ HIDDEN = Text("hidden from the run", "对程序不可见")
 EXCLUSIVE = Text("one process at a time", "只允许一个进程")
 OWN = Text(" (yours)", "（你的）")
 NOT_OWN = Text(" (another user's)", "（其他用户的）")
-HELD_BY = Text("held by {names}", "占用者：{names}")
+HELD_BY = Text("used by {names}", "占用者：{names}")
 DRIVER = Text("Driver", "驱动")
 CUDA_UP_TO = Text("CUDA up to {value}", "CUDA 最高 {value}")
 NVML = Text("NVML library", "NVML 库")
@@ -95,21 +95,21 @@ SEES_SOME = Text("CUDA is available", "CUDA 可用")
 SEES_NONE = Text("sees no card", "看不到显卡")
 ALLOCATOR = Text("allocator {value}", "分配器 {value}")
 MISSING = Text("missing", "缺少")
-THERE = Text("there", "存在")
+THERE = Text("present", "存在")
 COMMIT = Text("commit {value}", "提交 {value}")
 EDITABLE = Text("editable", "可编辑安装")
-DEEP = Text("oomdoctor env --deep asks torch itself", "oomdoctor env --deep 会直接询问 torch")
+DEEP = Text("run oomdoctor env --deep to ask torch itself", "oomdoctor env --deep 会直接询问 torch")
 
 FINE_FACTS: tuple[tuple[str, object, Text], ...] = (
     ("environment.driver_covers_torch", True, Text("the driver is new enough for torch", "驱动满足 torch 的要求")),
     ("environment.nvml_missing_count", 0, Text("NVML has every function that torch looks up", "NVML 具备 torch 要查询的全部函数")),
-    ("environment.clash.count", 0, Text("the packages that are compiled for torch match it", "依赖 torch 编译的包与它配套")),
+    ("environment.clash.count", 0, Text("compiled packages match torch", "依赖 torch 编译的包与它配套")),
     ("environment.uncovered.count", 0, Text("torch has code for the cards", "torch 含有这些显卡的代码")),
     ("environment.emulating.count", 0, Text("bf16 is native", "原生支持 bf16")),
     ("environment.busy.count", 0, Text("no other process uses the cards", "显卡上没有其他进程")),
     ("environment.damaged.count", 0, Text("no memory errors", "没有显存错误")),
-    ("environment.torch_bf16_works", True, Text("a multiplication in bf16 gave the right result", "bf16 乘法结果正确")),
-    ("environment.torch_fp16_works", True, Text("a multiplication in fp16 gave the right result", "fp16 乘法结果正确")),
+    ("environment.torch_bf16_works", True, Text("a bf16 matrix multiplication gave the correct result", "bf16 乘法结果正确")),
+    ("environment.torch_fp16_works", True, Text("an fp16 matrix multiplication gave the correct result", "fp16 乘法结果正确")),
     ("environment.twice.count", 0, Text("no package is installed twice", "没有重复安装的包")),
 )
 """A fact, the value with which all is well, and how that is said."""

@@ -33,7 +33,7 @@ _SPREAD = {
     "fsdp2": ("FSDP 2", "FSDP 2"),
     "ddp": ("nothing sharded", "不分片"),
     "none": ("nothing sharded", "不分片"),
-    "device_map": ("layers spread over the cards", "各层分布在多张卡上"),
+    "device_map": ("layers split across the cards", "各层分布在多张卡上"),
 }
 """By the engine, if it is not DeepSpeed."""
 _CHECKPOINTED = {"none": ("off", "未开启"), "selective": ("selective", "为选择性（selective）"), "full": ("on", "已开启")}
@@ -44,26 +44,26 @@ def run_assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
     if made.shape.guessed:
         yield assumed(
             "shape",
-            f"only the number of parameters of {made.shape.name} is known; its layers are a neighbour's",
+            f"only the number of parameters of {made.shape.name} is known; its layers are taken from a similar model",
             f"只知道 {made.shape.name} 的参数量，层结构取自相近的模型",
         )
     if made.task == "train" and settings.finetuning is None:
         yield _trained(made)
     elif made.task == "train" and made.adapters is not None and not made.adapters.blocks and positive(settings.lora_rank) is None:
-        en, zh = (", the default of PEFT", "，即 PEFT 的默认值") if made.stack.lora_rank is None else _default_of(made.stack)
+        en, zh = (", the PEFT default", "，即 PEFT 的默认值") if made.stack.lora_rank is None else _default_of(made.stack)
         yield assumed("lora_rank", f"adapters of rank {made.adapters.rank}{en}", f"适配器的秩为 {made.adapters.rank}{zh}")
     if made.task == "train" and made.adapters is not None and made.adapters.targets and not settings.lora_targets:
         yield _adapted(made)
     if made.task == "train" and positive(settings.micro_batch) is None:
         en, zh = _default_of(made.stack)
-        yield assumed("micro_batch", f"batch size {made.batch} on each card{en}", f"每张卡的批大小为 {made.batch}{zh}")
+        yield assumed("micro_batch", f"batch size {made.batch} per card{en}", f"每张卡的批大小为 {made.batch}{zh}")
     if made.task == "train":
         yield from _batch_stated_twice(settings, made.layout)
     if made.task == "train" and (made.written is not None or not made.shape.vocab):
         yield from _positions(settings, made)
     elif positive(settings.sequence_length) is None and positive(settings.max_model_len) is None:
         en, zh = _default_of(made.stack) if made.stack.length else ("", "")
-        yield assumed("sequence_length", f"{made.length} tokens for each sample{en}", f"每条样本 {made.length} 个 token{zh}")
+        yield assumed("sequence_length", f"{made.length} tokens per sample{en}", f"每条样本 {made.length} 个 token{zh}")
     if _checkpointing_is_assumed(settings, made):
         en, zh = _CHECKPOINTED[made.checkpointing]
         yield assumed("gradient_checkpointing", f"gradient checkpointing is {en}", f"梯度检查点{zh}")
@@ -78,7 +78,7 @@ def run_assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
         en, zh = (f" (did you mean {', '.join(meant)}?)", f"（是否指 {'、'.join(meant)}？）") if meant else ("", "")
         yield assumed(
             "optimizer",
-            f"{title}, as {settings.optimizer[:_LONGEST]} is no optimizer that is known here{en}",
+            f"{title}, because {settings.optimizer[:_LONGEST]} is not a known optimizer{en}",
             f"按 {title} 计算：不认识优化器 {settings.optimizer[:_LONGEST]}{zh}",
         )
     if made.task == "train" and _is_type_assumed(settings) and (made.adapters is None or made.weights.name == "fp32"):
@@ -92,7 +92,7 @@ def run_assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
         most = f"{tower.high / GIB:.1f} GiB"
         yield assumed(
             "vision_tower",
-            f"no gradients go through the vision tower; where they do, up to {most} more",
+            f"no gradients flow through the vision tower; if they do, up to {most} more",
             f"梯度不经过视觉塔；若经过，最多再需 {most}",
         )
     if made.task == "infer" and made.ggml is None and settings.method == "generate":
@@ -104,7 +104,7 @@ def run_assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
         yield Assumption(
             id="lengths",
             text=Text(
-                "samples may differ in length; then blocks of shorter ones stay reserved",
+                "samples may differ in length; blocks of shorter ones then stay reserved",
                 "样本长度可能不一，此时较短样本留下的显存块不会归还",
             ),
         )
@@ -113,10 +113,10 @@ def run_assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
 def _positions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
     """Yield the sample lengths of audio and vision models: stated tokens are those of the text alone."""
     if made.written is None:
-        yield assumed("positions", f"{made.length} patches of a picture", f"每张图片 {made.length} 个 patch", is_question=False)
+        yield assumed("positions", f"{made.length} patches per image", f"每张图片 {made.length} 个 patch", is_question=False)
     elif positive(settings.sequence_length) is None:
         heard, written = made.shape.heard, made.written
-        en = f"{heard} positions of sound and {written} tokens of text, {made.length} for an average layer"
+        en = f"{heard} audio positions and {written} text tokens, {made.length} for an average layer"
         yield assumed("positions", en, f"音频 {heard} 个位置、文本 {written} 个 token，各层平均 {made.length}", is_question=False)
 
 
@@ -125,7 +125,7 @@ def scoring(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
     if made.task != "train" or not training_method(settings.method or "").critic:
         return
     if made.critic is None and made.reward is None:
-        yield assumed("critic", "critic and reward model take nothing of these cards", "critic 和奖励模型不占用这些显卡")
+        yield assumed("critic", "critic and reward model use no memory on these cards", "critic 和奖励模型不占用这些显卡")
         return
     models = [(made.critic, "a critic", "critic"), (made.reward, "a reward model", "奖励模型")]
     there = [(f"{en} like {model.shape.name}", f"与 {model.shape.name} 同样大小的{zh}") for model, en, zh in models if model is not None]
@@ -148,15 +148,15 @@ def rollouts(made: Setup) -> Assumption:
     if made.rollout is None:
         return assumed(
             "rollouts",
-            f"answers that are generated in training{'' if beside else ', and reward models,'} are not counted",
+            f"responses generated during training{'' if beside else ', and reward models,'} are not counted",
             f"未计入训练中生成的回答{'' if beside else '和奖励模型'}",
         )
     uncounted = ("", "") if beside else ("; reward models are not counted", "；未计入奖励模型")
     share = f"{made.rollout.share:g}"
-    awake = ("asleep while weights are updated", "更新权重时休眠") if made.rollout.sleeps else ("there all the time", "训练时一直占用")
+    awake = ("asleep during weight updates", "更新权重时休眠") if made.rollout.sleeps else ("always awake", "训练时一直占用")
     return assumed(
         "rollouts",
-        f"an engine that answers on the same cards takes {share} of each, {awake[0]}{uncounted[0]}",
+        f"a rollout engine on the same cards uses {share} of each, {awake[0]}{uncounted[0]}",
         f"推理引擎与训练共用显卡，占每张卡的 {share}，{awake[1]}{uncounted[1]}",
     )
 
@@ -172,8 +172,7 @@ def _batch_stated_twice(settings: RunSettings, layout: Layout) -> Iterator[Assum
     product = f"{batch} x {steps} x {copies}" if steps else f"{batch} x {copies}"
     yield assumed(
         "global_batch",
-        f"batch size {batch} on each card, though {product} does not make the {samples} samples that train_batch_size states; "
-        "DeepSpeed stops there",
+        f"batch size {batch} per card, although {product} does not make the {samples} samples of train_batch_size; DeepSpeed stops there",
         f"每张卡的批大小为 {batch}：{product} 凑不成 train_batch_size 写的 {samples} 条，DeepSpeed 会因此报错退出",
     )
 
@@ -201,8 +200,8 @@ def _adapted(made: Setup) -> Assumption:
     en, zh = _default_of(made.stack)
     named = made.stack.lora_targets.replace(",", ", ")
     if named in _EVERY_LINEAR:
-        return assumed("lora_targets", f"adapters beside every linear layer{en}", f"所有线性层都加适配器{zh}", is_question=False)
-    return assumed("lora_targets", f"adapters beside {named}{en}", f"适配器加在 {named} 上{zh}", is_question=False)
+        return assumed("lora_targets", f"adapters on every linear layer{en}", f"所有线性层都加适配器{zh}", is_question=False)
+    return assumed("lora_targets", f"adapters on {named}{en}", f"适配器加在 {named} 上{zh}", is_question=False)
 
 
 def _as_shipped(file: str, made: Setup) -> Assumption:
@@ -211,10 +210,10 @@ def _as_shipped(file: str, made: Setup) -> Assumption:
     stage = f"ZeRO stage {layout.stage}"
     en, zh = (stage, stage) if layout.engine == "deepspeed" else _SPREAD[layout.engine]
     if row is None:
-        return assumed("zero_stage", f"{en}: {named} is not at hand", f"{zh}：未提供 {named}")
+        return assumed("zero_stage", f"{en}: {named} is not available", f"{zh}：未提供 {named}")
     host_en, host_zh = _ON_HOST.get((made.offload_params, made.offload_optimizer), ("", ""))
     origin = row["source"].partition(" ")[0]
-    return assumed("zero_stage", f"{en}{host_en}, as {named} is shipped by {origin}", f"{zh}{host_zh}：按 {origin} 自带的 {named}")
+    return assumed("zero_stage", f"{en}{host_en}, as in the {named} shipped by {origin}", f"{zh}{host_zh}：按 {origin} 自带的 {named}")
 
 
 def _weight_type(made: Setup) -> Assumption:
@@ -231,13 +230,15 @@ def _experts(made: Setup) -> Assumption:
     if made.stack.wide_experts:
         return assumed(
             "experts",
-            "the experts are not packed: bitsandbytes packs linear layers, and Transformers 5 has the experts of a layer in one parameter",
+            "the experts are not quantized: bitsandbytes packs linear layers, and Transformers 5 keeps a layer's experts in one parameter",
             "专家权重未量化：bitsandbytes 只量化线性层，而从 Transformers 5 起每层的专家是一个整体参数",
         )
-    return assumed("experts", "the experts are packed too, which not every program does", "专家权重也一并量化，并非所有程序都会这样做")
+    return assumed(
+        "experts", "the experts are quantized too, which not every program supports", "专家权重也一并量化，并非所有程序都会这样做"
+    )
 
 
 def _default_of(traits: FrameworkTraits) -> tuple[str, str]:
     """Return whose default a figure is, in both languages; empty if the framework is unknown."""
     named = f"{traits.title} {traits.version}".strip()
-    return (f", the default of {named}", f"，即 {named} 的默认值") if traits.title else ("", "")
+    return (f", the {named} default", f"，即 {named} 的默认值") if traits.title else ("", "")

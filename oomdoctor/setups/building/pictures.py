@@ -18,8 +18,8 @@ _SIDE, _OF_SD1 = 1024, 512
 _FILM = (832, 480, 81)
 """Default width, height and frames of a video: the example of diffusers pipelines/wan/pipeline_wan.py."""
 _ON, _OFF = ("on", "已"), ("off", "未")
-_LATENTS = ("latents are made before training", "训练前已缓存 latents"), ("a VAE on the card", "VAE 在显卡上")
-_TEXTS = ("texts are read before training", "训练前已缓存文本编码"), ("text encoders on the card", "文本编码器在显卡上")
+_LATENTS = ("latents are precomputed before training", "训练前已缓存 latents"), ("a VAE on the card", "VAE 在显卡上")
+_TEXTS = ("text embeddings are precomputed before training", "训练前已缓存文本编码"), ("text encoders on the card", "文本编码器在显卡上")
 _YES, _FITS = "yes", "comfyui"
 
 
@@ -71,14 +71,14 @@ def picture_assumptions(setup: Setup, settings: RunSettings) -> Iterator[Assumpt
         yield assumed("picture_size", en, zh)
     if setup.task != "train":
         if settings.offload_params is None:
-            text = ("each part on the card only while it works", "各部分只在工作时放在显卡上")
+            text = ("each part on the card only while in use", "各部分只在工作时放在显卡上")
             yield assumed("by_parts", *(text if run.by_parts else ("all parts on the card at once", "所有部分同时放在显卡上")))
         return
     if settings.finetuning is None:
         rank = setup.adapters.rank if setup.adapters else 0
         yield assumed("finetuning", f"LoRA of rank {rank}", f"训练 LoRA，秩为 {rank}")
     if positive(settings.micro_batch) is None:
-        yield assumed("micro_batch", "batch size 1 on each card", "每张卡的批大小为 1")
+        yield assumed("micro_batch", "batch size 1 per card", "每张卡的批大小为 1")
     if settings.gradient_checkpointing is None:
         en, zh = _ON if setup.checkpointing == "full" else _OFF
         yield assumed("gradient_checkpointing", f"gradient checkpointing is {en}", f"梯度检查点{zh}开启")

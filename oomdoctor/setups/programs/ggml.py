@@ -77,7 +77,7 @@ def ggml_assumptions(setup: Setup, settings: RunSettings) -> Iterator[Assumption
         return
     if _weights_said(setup.shape, settings) is None:
         name = _MIXTURE.upper()
-        yield assumed("weights", f"the model file is {name}, what is loaded by default", f"模型文件为 {name}，即默认载入的量化格式")
+        yield assumed("weights", f"the model file is {name}, which is loaded by default", f"模型文件为 {name}，即默认载入的量化格式")
     if settings.gpu_layers is None or setup.ggml.layers is None:
         layers = setup.shape.layers
         yield assumed("gpu_layers", f"all {layers} layers are on the card", f"全部 {layers} 层都放在显卡上")

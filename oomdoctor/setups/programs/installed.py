@@ -39,7 +39,7 @@ def as_installed(framework: str | None, pack: Pack) -> tuple[Assumption, ...]:
     if record is None:
         return ()
     release = f"{record.title} {version}"
-    return (assumed("framework_version", f"{release}, as it is installed beside oomdoctor", f"{release}，即与 oomdoctor 装在一起的版本"),)
+    return (assumed("framework_version", f"{release}, as installed alongside oomdoctor", f"{release}，即与 oomdoctor 装在一起的版本"),)
 
 
 @cache

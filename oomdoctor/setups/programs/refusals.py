@@ -109,7 +109,7 @@ def _kv_heads(run: LaunchedRun) -> _FailedCheck | None:
     if groups % tensor == 0 or tensor % groups == 0:
         return None
     why = Text(
-        f"{groups} key and value heads can be neither divided among {tensor} cards nor copied to them evenly.",
+        f"{groups} key-value heads can be neither divided among {tensor} cards nor replicated on them evenly.",
         f"{groups} 个 KV 头既无法平均分到 {tensor} 张卡上，也无法均匀复制。",
     )
     fitting = (size for size in _dividing(shape.heads, run.cards) if groups % size == 0 or size % groups == 0)
@@ -125,7 +125,9 @@ def _length(run: LaunchedRun) -> _FailedCheck | None:
     longest = run.shape.longest or request_length(run.settings.model, run.shape.name)
     if not told or not longest or run.shape.guessed or told <= longest:
         return None
-    why = Text(f"the model takes {longest:,} tokens at most, as its config.json says.", f"模型 config.json 写明最多 {longest:,} 个 token。")
+    why = Text(
+        f"the model accepts at most {longest:,} tokens, according to its config.json.", f"模型 config.json 写明最多 {longest:,} 个 token。"
+    )
     return _FailedCheck({"length": told, "longest": longest}, why, "max_model_len", (longest,))
 
 
@@ -143,7 +145,7 @@ def _cards(run: LaunchedRun) -> _FailedCheck | None:
     if processes <= cards:
         return None
     why = Text(
-        f"{processes} processes ask for a card each, and there are {cards}.", f"{processes} 个进程各需要一张卡，而这里只有 {cards} 张。"
+        f"{processes} processes need one card each, but there are {cards}.", f"{processes} 个进程各需要一张卡，而这里只有 {cards} 张。"
     )
     return _FailedCheck({"processes": processes, "cards": cards}, why, setting, (cards,))
 
@@ -152,7 +154,7 @@ def _step_requests(run: LaunchedRun) -> _FailedCheck | None:
     batched, requests = positive(run.settings.max_batched_tokens), positive(run.settings.max_num_seqs)
     if not batched or not requests or batched >= requests:
         return None
-    why = Text("each request has at least one token in a step.", "每个请求在一步中至少有一个 token。")
+    why = Text("each request needs at least one token per step.", "每个请求在一步中至少有一个 token。")
     return _FailedCheck({"batched": batched, "requests": requests}, why, "max_batched_tokens", (requests,))
 
 
@@ -161,7 +163,9 @@ def _step_length(run: LaunchedRun) -> _FailedCheck | None:
     batched, length = positive(settings.max_batched_tokens), positive(settings.max_model_len) or run.shape.longest
     if settings.chunked_prefill is not False or not batched or not length or batched >= length:
         return None
-    why = Text("without chunked prefill one step reads the longest prompt whole.", "关闭分块预填充后，最长的提示词要在一步内读完。")
+    why = Text(
+        "without chunked prefill, one step processes the longest prompt as a whole.", "关闭分块预填充后，最长的提示词要在一步内读完。"
+    )
     return _FailedCheck({"batched": batched, "length": length}, why, "max_batched_tokens", (length,))
 
 
@@ -172,7 +176,7 @@ def _kernel(run: LaunchedRun) -> _FailedCheck | None:
     if stored is None or stored.name != form or capability is None or capability >= float(least):
         return None
     why = Text(
-        f"its kernels need compute capability {least}, and the card has {capability:.1f}.",
+        f"its kernels need compute capability {least}, but the card has {capability:.1f}.",
         f"其内核要求计算能力 {least}，而这张卡是 {capability:.1f}。",
     )
     return _FailedCheck({"capability": round(10 * capability)}, why, "quantization")
@@ -182,7 +186,7 @@ def _bf16(run: LaunchedRun) -> _FailedCheck | None:
     capability = _capability(run.card)
     if run.settings.precision != "bf16" or run.card is None or capability is None or capability >= float(run.value):
         return None
-    why = Text("bf16 needs a card of the Ampere generation or newer; take float16.", "bf16 需要 Ampere 或更新的卡；请改用 float16。")
+    why = Text("bf16 needs an Ampere or newer card; use float16.", "bf16 需要 Ampere 或更新的卡；请改用 float16。")
     return _FailedCheck({"card": run.card.name, "compute": f"{capability:.1f}"}, why, "precision")
 
 
@@ -226,7 +230,7 @@ def _global_batch(run: LaunchedRun) -> _FailedCheck | None:
     if not samples or not batch or data is None or samples % (batch * data) == 0:
         return None
     step = batch * data
-    why = Text(f"an update takes a multiple of {batch} x {data} samples.", f"每次更新的样本数必须是 {batch} x {data} 的倍数。")
+    why = Text(f"the samples per update must be a multiple of {batch} x {data}.", f"每次更新的样本数必须是 {batch} x {data} 的倍数。")
     nearest = sorted({step * max(1, samples // step), step * (samples // step + 1)}, key=lambda near: abs(near - samples))
     return _FailedCheck({"samples": samples, "batch": batch, "data": data}, why, "global_batch", nearest)
 
@@ -241,7 +245,7 @@ def _zero_batch(run: LaunchedRun) -> _FailedCheck | None:
     if samples == product if steps else samples % product == 0:
         return None
     why = Text(
-        f"train_batch_size says {samples} samples, and {batch} x {steps or 1} x {data} make {product}.",
+        f"train_batch_size is {samples} samples, but {batch} x {steps or 1} x {data} is {product}.",
         f"train_batch_size 写的是 {samples}，而 {batch} x {steps or 1} x {data} 是 {product}。",
     )
     values = {"samples": samples, "batch": batch, "steps": steps or 1, "data": data, "product": product}
@@ -252,7 +256,9 @@ def _packed_whole(run: LaunchedRun) -> _FailedCheck | None:
     bits = positive(run.settings.load_bits)
     if run.settings.finetuning not in ("full", "freeze") or bits not in (4, 8):
         return None
-    return _FailedCheck({}, Text("packed weights cannot be trained whole.", "量化的权重不能整体训练。"), "finetuning")
+    return _FailedCheck(
+        {}, Text("full-parameter training is not possible with quantized weights.", "量化的权重不能整体训练。"), "finetuning"
+    )
 
 
 _CHECKS: Mapping[str, Callable[[LaunchedRun], _FailedCheck | None]] = {
