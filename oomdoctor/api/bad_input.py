@@ -36,13 +36,15 @@ def check_together(values: Mapping[str, Scalar], *, serve: bool) -> None:
     for first, second, instead in _EXCLUDED:
         if all(values.get(name) is not None and (not wrong or values[name] in wrong) for name, wrong in (first, second)):
             told = " and ".join(f"{name} {values[name]!r}" for name, _ in (first, second))
-            raise UsageError(f"settings: {told} exclude each other; take {instead}")
+            raise UsageError(f"settings: {told} are mutually exclusive; use {instead}")
     if values.get("zero_stage") and "fsdp" in str(values.get("strategy", "")).lower():
         stage, strategy = values["zero_stage"], values["strategy"]
-        raise UsageError(f"settings: zero_stage {stage} and strategy {strategy!r} exclude each other; DeepSpeed or FSDP shards a run")
+        raise UsageError(
+            f"settings: zero_stage {stage} and strategy {strategy!r} are mutually exclusive; either DeepSpeed or FSDP shards a run"
+        )
     of_training = next((name for name in OF_TRAINING if serve and values.get(name) is not None), None)
     if of_training is not None:
-        raise UsageError(f"settings: {of_training} is of training, and a server trains nothing; leave it out, or do not serve")
+        raise UsageError(f"settings: {of_training} applies to training, and a server does not train; leave it out, or do not serve")
     strategy = values.get("strategy")
     if isinstance(strategy, str) and not is_strategy(strategy):
         raise UsageError(f"settings: strategy {strategy!r} is not known{did_you_mean(strategy, STRATEGIES) or _among(STRATEGIES)}")
@@ -57,14 +59,14 @@ def check_sizes(settings: RunSettings, shape: Shape) -> None:
     longest = shape.longest or 0
     if length is not None and longest and length > _BEYOND * longest:
         near = ", ".join(f"{size:,}" for size in (longest, 2 * longest, 4 * longest))
-        raise UsageError(f"length {length:,} is {length // longest:,} times what {shape.name} takes; the nearest: {near}")
+        raise UsageError(f"length {length:,} is {length // longest:,} times the limit of {shape.name}; the nearest: {near}")
     if rank is not None and rank > shape.hidden:
-        raise UsageError(f"rank {rank:,} is above the width of {shape.name} ({shape.hidden:,}); the usual ones: 8, 16, 64")
+        raise UsageError(f"rank {rank:,} exceeds the width of {shape.name} ({shape.hidden:,}); usual values: 8, 16, 64")
     named = settings.weight_format
     if named is not None and weight_format(named) is None and weights_said(shape, named) is None:
         meant = did_you_mean(named, weight_format_names()) or _among(_FORMATS)
-        raise UsageError(f"weights {named!r} is no format that is known{meant}")
+        raise UsageError(f"weights {named!r} is not a known format{meant}")
 
 
 def _among(known: tuple[str, ...]) -> str:
-    return f"; take one like {', '.join(known[:3])}"
+    return f"; use one such as {', '.join(known[:3])}"

@@ -72,7 +72,7 @@ def _listed(path: str) -> Mapping[str, str]:
     """Return the packages listed in a file. Raise UsageError if it lists none."""
     packages = read_report(read_beginning(path, "bugs"), path).packages
     if not packages:
-        raise UsageError(f"{path}: it lists no packages; it takes what pip freeze, pip list, conda list and collect_env print")
+        raise UsageError(f"{path}: it lists no packages; supported: the output of pip freeze, pip list, conda list and collect_env")
     return {name: package.version for name, package in packages.items()}
 
 
@@ -81,7 +81,7 @@ def _release(name: str, version: str, known: Sequence[ProgramBug]) -> Mapping[st
     (bug, *_) = _named(name, known)
     plain = version.removeprefix(bug.build) if bug.build else version
     if parse_version(plain) is None:
-        raise UsageError(f"{name}=={version}: '{version}' is no version")
+        raise UsageError(f"{name}=={version}: '{version}' is not a version")
     return {(*bug.packages, bug.program)[0]: plain}
 
 
@@ -92,7 +92,7 @@ def _named(text: str, known: Sequence[ProgramBug]) -> list[ProgramBug]:
     if not listing:
         near = get_close_matches(name, sorted({name for bug in known for name in (*_names(bug), bug.id)}), n=1, cutoff=0.6)
         meant = f"; did you mean '{near[0]}'?" if near else ""
-        raise UsageError(f"{text}: no file, and the rules know no memory bug of it{meant}; `oomdoctor bugs` lists the programs")
+        raise UsageError(f"{text}: no such file, and the rules know no memory bug of it{meant}; `oomdoctor bugs` lists the programs")
     return listing
 
 

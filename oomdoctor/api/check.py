@@ -49,8 +49,8 @@ def check(
     card = None if gpu is None else find_card(gpu)
     paths, name = path_list(config), path_text(model)
     if named := next((path for path in paths if is_model_name(path)), None):
-        other = f"Of a model alone: oomdoctor estimate {shlex.quote(named)}"
-        raise UsageError(f"{named}: no such file; check reads the config of a run. {other}")
+        other = f"For a model alone: oomdoctor estimate {shlex.quote(named)}"
+        raise UsageError(f"{named}: no such file; check reads a run's config. {other}")
     facts = {} if card is None else {"log.gpu_name": card.name}
     pack = load_pack(over=path_text(rules))
     run, gaps = read_settings(paths, pack, facts=facts)

@@ -46,7 +46,7 @@ def compare(
     )
     comparison = compare_sides(first, second, pack)
     if not comparison.compared and not comparison.matters:
-        raise UsageError(f"{before} and {after} say nothing about the same thing; --config and --env add what belongs to them")
+        raise UsageError(f"{before} and {after} have nothing in common to compare; --config and --env add what belongs to them")
     return comparison
 
 

@@ -61,7 +61,7 @@ class ConfigRun:
         self._targets = EditTargets(read_configs(configs)[0], pack)
         if not any(config.framework for config in self._targets.configs):
             issues = (issue for config in self._targets.configs for issue in config.issues)
-            raise UsageError(f"{no_config(configs[0], issues)}; name the config of the run with --config")
+            raise UsageError(f"{no_config(configs[0], issues)}; specify the run's config with --config")
         self.files = {path: _content(path) for path in self._targets.files()}
         moment = last_modified(list(logs)) if logs else None
         versions = {path: version_at(path, moment) for path in self.files}

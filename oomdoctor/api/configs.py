@@ -18,7 +18,7 @@ from oomdoctor.knowledge.tables.other_servers import other_server
 def no_config(path: str, issues: Iterable[ConfigIssue]) -> str:
     """Return the message for a file that is not a config, with the first error in its syntax."""
     issue = next(iter(issues), None)
-    return f"{path} is no config that is known" + (f" ({issue.file}:{issue.line}: {issue.what.en})" if issue is not None else "")
+    return f"{path} is not a known config" + (f" ({issue.file}:{issue.line}: {issue.what.en})" if issue is not None else "")
 
 
 def read_configs(paths: Sequence[str], *, all_needed: bool = True) -> tuple[list[ParsedConfig], list[Gap]]:

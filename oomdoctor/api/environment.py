@@ -49,12 +49,12 @@ def _described(report: bytes | Path) -> Environment:
     name = "<text>" if isinstance(report, bytes) else os.fspath(report)
     machine = read_report(report if isinstance(report, bytes) else read_beginning(name, "--from"), name)
     if describes_nothing(machine):
-        raise UsageError(f"--from {name}: {machine.gaps[0].why}; it takes {machine.gaps[0].how}")
+        raise UsageError(f"--from {name}: {machine.gaps[0].why}; supported: {machine.gaps[0].how}")
     return machine
 
 
 def _this_machine(python: str | None, *, deep: bool) -> Environment:
     path = None if python is None else os.path.expanduser(python)
     if path is not None and find_executable(path) is None:
-        raise UsageError(f"--python {python}: no interpreter there")
+        raise UsageError(f"--python {python}: no interpreter found there")
     return collect_environment(os.environ, python=path, deep=deep)

@@ -213,9 +213,7 @@ def _read_configs(paths: Sequence[str], pack: Pack) -> RunConfig | None:
     run, gaps = read_settings(paths, pack, all_needed=False)
     if run is None or (run.framework is None and not run.settings.known()):
         unread = "; ".join(f"{gap.what}: {gap.why}" for gap in gaps)
-        raise UsageError(
-            unread or f"{', '.join(paths)}: no setting of any framework that is known stands there (is it a config of the run?)"
-        )
+        raise UsageError(unread or f"{', '.join(paths)}: contains no setting of any known framework (is it a config of the run?)")
     return run
 
 
@@ -270,7 +268,7 @@ def _traced(settings: RunSettings, model: str | None, framework: str | None, gpu
     known = read_shape(path)
     stand_in = known or nearest_model(_ANY_SIZE, path)
     if stand_in is None:
-        raise UsageError(f"nothing is known of {path}")
+        raise UsageError(f"nothing is known about {path}")
     traced = tracing.trace(config, setup_from_settings(settings, stand_in, framework, cards, versions)[0])
     shape = known or model_of_size(traced.params, path)
     run, assumptions = setup_from_settings(settings, shape, framework, cards, versions)
@@ -282,7 +280,7 @@ def _tracing() -> Tracing:
     from oomdoctor.tracing import child  # noqa: PLC0415 - who traces nothing starts without it
 
     if (lacking := child.missing()) is not None:
-        raise UsageError(f"--trace needs torch and transformers: pip install 'oomdoctor[trace]' (no {lacking} here)")
+        raise UsageError(f"--trace needs torch and transformers: pip install 'oomdoctor[trace]' ({lacking} is missing here)")
     return Tracing(child.trace, child.simulate)
 
 
@@ -290,7 +288,7 @@ def _config(settings: RunSettings, model: str | None) -> _Config:
     path = str(model or settings.model or "")
     config = read_config(path) if path else None
     if config is None:
-        raise UsageError("--trace needs the model's config.json: give its folder or the file with --model")
+        raise UsageError("--trace needs the model's config.json: specify its folder or the file with --model")
     return config
 
 

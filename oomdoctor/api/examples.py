@@ -47,7 +47,7 @@ def check_signature(loaded: LoadedSignature, recogniser: Recogniser) -> Iterator
         same = [event for event in events if event.signature == record.id]
         if not same:
             others = ", ".join(sorted({event.signature for event in events})) or "nothing"
-            yield _wrong(loaded, f"does not recognise its example ({others} did): {_short(example.text)}", example.text)
+            yield _wrong(loaded, f"does not recognize its example ({others} did): {_short(example.text)}", example.text)
             continue
         for name, expected in example.fields.items():
             values = [event.fields.get(name, event.rank if name == "rank" else None) for event in same]
@@ -57,7 +57,7 @@ def check_signature(loaded: LoadedSignature, recogniser: Recogniser) -> Iterator
                 )
     for near in record.near_misses:
         if any(event.signature == record.id for event in reading.read_events(near.text, recogniser)):
-            yield _wrong(loaded, f"fires on a near miss ({near.why}): {_short(near.text)}", near.text)
+            yield _wrong(loaded, f"matches a near miss ({near.why}): {_short(near.text)}", near.text)
 
 
 def check_problem(path: str, problem: ProblemRecord, pack: Pack) -> Iterator[Wrong]:
@@ -68,7 +68,7 @@ def check_problem(path: str, problem: ProblemRecord, pack: Pack) -> Iterator[Wro
         outcome = "none" if finding is None else "unknown" if finding.unknowns else "match"
         if outcome != example.expect:
             others = ", ".join(finding.id for finding in findings) or "nothing"
-            why = f"example '{example.name}': expected {example.expect}, came to {outcome} (findings: {others})"
+            why = f"example '{example.name}': expected {example.expect}, got {outcome} (findings: {others})"
             yield Wrong(path, problem.id, why, f"name: {example.name}")
 
 
@@ -77,7 +77,7 @@ def check_evidence(path: str, evidence: EvidenceRecord, pack: Pack) -> Iterator[
     for example in [*evidence.examples, *evidence.near_misses]:
         outcome = "match" if evidence.id in _evidence_of(example, pack) else "none"
         if outcome != example.expect:
-            why = f"example '{example.name}': expected {example.expect}, came to {outcome}"
+            why = f"example '{example.name}': expected {example.expect}, got {outcome}"
             yield Wrong(path, evidence.id, why, f"name: {example.name}")
 
 
@@ -93,10 +93,10 @@ def check_computation(path: str, computation: ComputationRecord, finder: Computa
     for text in computation.examples:
         name = finder.find(text.encode(), b"")
         if name != computation.id:
-            yield Wrong(path, computation.id, f"is not what its example computes ({name or 'nothing'} is): {_short(text)}")
+            yield Wrong(path, computation.id, f"does not match its example's computation ({name or 'nothing'} does): {_short(text)}")
     for text in computation.near_misses:
         if finder.find(text.encode(), b"") == computation.id:
-            yield Wrong(path, computation.id, f"fires on a near miss: {_short(text)}")
+            yield Wrong(path, computation.id, f"matches a near miss: {_short(text)}")
 
 
 def check_holding(path: str, holding: HoldingRecord, holdings: Holdings) -> Iterator[Wrong]:
@@ -104,10 +104,10 @@ def check_holding(path: str, holding: HoldingRecord, holdings: Holdings) -> Iter
     for frames in holding.examples:
         name = _memory_use(holdings, frames)
         if name != holding.id:
-            yield Wrong(path, holding.id, f"is not what its example holds ({name or 'nothing'} is): {frames[0]}", frames[0])
+            yield Wrong(path, holding.id, f"does not match what its example holds ({name or 'nothing'} does): {frames[0]}", frames[0])
     for frames in holding.near_misses:
         if _memory_use(holdings, frames) == holding.id:
-            yield Wrong(path, holding.id, f"fires on a near miss: {frames[0]}", frames[0])
+            yield Wrong(path, holding.id, f"matches a near miss: {frames[0]}", frames[0])
 
 
 def check_layout(path: str, layout: LayoutRecord, layouts: Layouts) -> Iterator[Wrong]:
@@ -115,13 +115,13 @@ def check_layout(path: str, layout: LayoutRecord, layouts: Layouts) -> Iterator[
     for example in layout.examples:
         known = layouts.facts(example.path)
         if known is None or known[0].id != layout.id:
-            yield Wrong(path, layout.id, f"is not what its example shows: {example.path}", example.path)
+            yield Wrong(path, layout.id, f"does not match its example: {example.path}", example.path)
         elif missing := {name: value for name, value in example.facts.items() if known[1].get(name) != value}:
-            yield Wrong(path, layout.id, f"{example.path}: expected {missing}, came to {known[1]}", example.path)
+            yield Wrong(path, layout.id, f"{example.path}: expected {missing}, got {known[1]}", example.path)
     for near in layout.near_misses:
         known = layouts.facts(near)
         if known is not None and known[0].id == layout.id:
-            yield Wrong(path, layout.id, f"fires on a near miss: {near}", near)
+            yield Wrong(path, layout.id, f"matches a near miss: {near}", near)
 
 
 def _memory_use(holdings: Holdings, frames: Sequence[str]) -> str | None:
@@ -141,7 +141,7 @@ def check_change(path: str, change: ChangeRecord) -> Iterator[Wrong]:
     for example in [*change.examples, *change.near_misses]:
         effect = effect_of(change, example.before, example.after) or "none"
         if effect != example.effect:
-            yield Wrong(path, change.id, f"example '{example.name}': expected {example.effect}, came to {effect}", f"name: {example.name}")
+            yield Wrong(path, change.id, f"example '{example.name}': expected {example.effect}, got {effect}", f"name: {example.name}")
 
 
 def check_bug(path: str, bug: BugRecord, pack: Pack, build: str) -> Iterator[Wrong]:
@@ -149,7 +149,7 @@ def check_bug(path: str, bug: BugRecord, pack: Pack, build: str) -> Iterator[Wro
     for example in [*bug.examples, *bug.near_misses]:
         outcome, version = _bug_outcome(bug, example.log, pack)
         if outcome != example.expect:
-            yield Wrong(path, bug.id, f"example '{example.name}': expected {example.expect}, came to {outcome}", f"name: {example.name}")
+            yield Wrong(path, bug.id, f"example '{example.name}': expected {example.expect}, got {outcome}", f"name: {example.name}")
         elif outcome == "match" and version is not None:
             yield from _at_the_end(path, bug, example, version.removeprefix(build), pack)
 
@@ -157,7 +157,7 @@ def check_bug(path: str, bug: BugRecord, pack: Pack, build: str) -> Iterator[Wro
 def _at_the_end(path: str, bug: BugRecord, example: BugExample, version: str, pack: Pack) -> Iterator[Wrong]:
     other = outside(bug.versions, bug.fixed_in)
     if other is not None and _bug_outcome(bug, example.log.replace(version, other), pack)[0] != "none":
-        yield Wrong(path, bug.id, f"example '{example.name}': is named for {other}, too, which lies outside of its span", "versions")
+        yield Wrong(path, bug.id, f"example '{example.name}': also named for {other}, which is outside its span", "versions")
 
 
 def _bug_outcome(bug: BugRecord, log: str, pack: Pack) -> tuple[str, str | None]:
@@ -187,11 +187,11 @@ def check_check(path: str, check: CheckRecord, pack: Pack) -> Iterator[Wrong]:
     for example in check.examples:
         issues = _config_issues(example, pack)
         if issues != [check.id]:
-            why = f"example '{example.name}': expected this check alone, came to {', '.join(issues) or 'nothing'}"
+            why = f"example '{example.name}': expected only this check, got {', '.join(issues) or 'nothing'}"
             yield Wrong(path, check.id, why, f"name: {example.name}")
     for near in check.near_misses:
         if check.id in _config_issues(near, pack):
-            yield Wrong(path, check.id, f"fires on a near miss: {near.name}", f"name: {near.name}")
+            yield Wrong(path, check.id, f"matches a near miss: {near.name}", f"name: {near.name}")
 
 
 def _config_issues(example: CheckExample, pack: Pack) -> list[str]:

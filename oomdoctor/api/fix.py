@@ -86,7 +86,7 @@ def files_to_write(changes: ConfigFix, folder: Path | None = None) -> dict[str, 
     for path, data in changes.applied.files.items():
         place = os.path.join(folder, os.path.basename(path))
         if place in files or (os.path.lexists(place) and read_file(place) != data):
-            raise UsageError(f"{place} is there already and says something else; it is not overwritten")
+            raise UsageError(f"{place} already exists with different content; it is not overwritten")
         if not os.path.lexists(place):
             files[place] = data
     return files
@@ -95,11 +95,11 @@ def files_to_write(changes: ConfigFix, folder: Path | None = None) -> dict[str, 
 def _choice(proposals: ProposalSelection, plans: AnyPlans | None, *, review: bool, only: Sequence[str], plan: int | None) -> Choice:
     """Return what is done and what waits. Raise UsageError if something was named that does not exist."""
     if only and plan is not None:
-        raise UsageError("--plan and --only exclude one another; --only plan-2 is the second plan and nothing else")
+        raise UsageError("--plan and --only are mutually exclusive; --only plan-2 selects only the second plan")
     known = sorted({proposal.id for proposal in proposals.all()})
     unknown = next((name for name in only if name not in known), None)
     if unknown is not None:
-        raise UsageError(f"--only {unknown}: not proposed here" + (f"; there is {', '.join(known)}" if known else ""))
+        raise UsageError(f"--only {unknown}: not proposed here" + (f"; available: {', '.join(known)}" if known else ""))
     if plan is not None and plans is not None and len(plans.plans) < plan and plans.plans:
         raise UsageError(f"--plan {plan}: the last one is {len(plans.plans)} (see oomdoctor plan)")
     if only:

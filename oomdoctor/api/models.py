@@ -43,10 +43,10 @@ def find_card(name: str) -> Card:
     card = commonest_card(name)
     if card is None:
         if name.isdecimal():
-            raise UsageError(f"--gpu {name}: no card is called so; a size has a unit ({name}GB)")
+            raise UsageError(f"--gpu {name}: no card has this name; a size needs a unit ({name}GB)")
         meant = choices(name)
         else_ = f"did you mean {', '.join(meant)}?" if meant else "give its name (RTX 4090, A100-80GB) or its size (24GB)"
-        raise UsageError(f"--gpu {name}: not known, or several cards are called so; {else_}")
+        raise UsageError(f"--gpu {name}: unknown or ambiguous; {else_}")
     return card
 
 
@@ -94,7 +94,7 @@ def known_framework(name: str | None, pack: Pack) -> str | None:
     known = [spelling for record in records for spelling in (record.framework, *record.names)]
     known += [record.server for record in pack.records(SERVERS)]
     if name.lower() not in known:
-        raise UsageError(f"--framework {name}: not known{did_you_mean(name, known)}")
+        raise UsageError(f"--framework {name}: unknown{did_you_mean(name, known)}")
     return name
 
 
@@ -103,7 +103,7 @@ def card_assumption(card: Card | None) -> tuple[Assumption, ...]:
     if card is None or not card.others:
         return ()
     others = [f"{size} GB" for size in card.others]
-    en = f"{card.name} (cards of this name also come with {' or '.join(others)})"
+    en = f"{card.name} (also sold with {' or '.join(others)})"
     return (assumed("gpu", en, f"{card.name}（同名的卡还有 {'、'.join(others)} 的）"),)
 
 
@@ -111,14 +111,14 @@ def job_assumption(card: Card | None, settings: RunSettings) -> tuple[Assumption
     """Return what is assumed from the job files: the GPU that they request."""
     if card is None or settings.card is None or commonest_card(settings.card) != card:
         return ()
-    return (assumed("card", f"the card that the job asks for: {settings.card}", f"按作业申请的显卡：{settings.card}"),)
+    return (assumed("card", f"the card requested by the job: {settings.card}", f"按作业申请的显卡：{settings.card}"),)
 
 
 def tag_assumption(model: str | None) -> tuple[Assumption, ...]:
     """Return the assumed format of a model in Ollama's library whose tag does not give it."""
     if model is None or not is_ollama_tag(model) or has_format(model):
         return ()
-    en = f"the format that Ollama gives {model} by default: its own where it was released in one, else Q4_K_M"
+    en = f"Ollama's default format for {model}: its own if it was released in one, otherwise Q4_K_M"
     return (assumed("weights", en, f"{model} 取 Ollama 的默认格式：模型自带量化格式的用原格式，其余为 Q4_K_M"),)
 
 
@@ -143,7 +143,7 @@ def find_shape(name: object, settings: RunSettings) -> Shape:
 def only_text(name: object, what: str) -> None:
     """Raise UsageError if a table of tokens is requested for an image generator."""
     if name and named_pictures(str(name)) is not None:
-        raise UsageError(f"{what} is of models that read text, and {name} makes pictures; take --cards, or one --size at a time")
+        raise UsageError(f"{what} applies to models that read text, and {name} generates images; use --cards, or one --size at a time")
 
 
 def fetch_unknown(name: object) -> None:

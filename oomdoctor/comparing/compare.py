@@ -76,8 +76,8 @@ def _versions(side: Side, facts: Facts, bugs: Sequence[ProgramBug]) -> dict[str,
 
 
 def _bug_change(bug: ProgramBug, first: str, second: str, *, is_new: bool) -> RunChange:
-    about = Text(f"A known bug that {bug.title} {second} has", f"{bug.title} {second} 带有的已知缺陷")
-    gone = Text(f"A known bug that {bug.title} {first} has", f"{bug.title} {first} 带有的已知缺陷")
+    about = Text(f"A known bug in {bug.title} {second}", f"{bug.title} {second} 带有的已知缺陷")
+    gone = Text(f"A known bug in {bug.title} {first}", f"{bug.title} {first} 带有的已知缺陷")
     return RunChange(
         id=bug.id,
         about=about if is_new else gone,

@@ -27,7 +27,7 @@ _STRONG, _WEAK = 2, 1
 """What was computed, stated or plain evidence identifies a request; nearby text or a condition shows only that it may be one."""
 
 _FRAMES_TELL = Text(
-    "the frames above the message: they name the line that asked for the memory",
+    "the frames above the message: they name the line that requested the memory",
     "报错上方的调用栈：它会指出是哪一行申请的内存",
 )
 _RECORDED = "oomdoctor run --level 1 -- COMMAND"

@@ -155,7 +155,7 @@ class Unpacked:
             if self._member.needs_input:
                 self._data = self._data or self._reader.read(_BLOCK)
                 if not self._data:
-                    self._end(f"the {self._packed.name} data is damaged or cut off: its end is missing")
+                    self._end(f"the {self._packed.name} data is damaged or truncated: its end is missing")
                     return b""
                 self._chunk, self._data = self._data, b""
                 data = self._chunk
@@ -195,7 +195,7 @@ class Unpacked:
         between, self._data = self._data[:at], self._data[at:]
         if self._is_lost or not between.strip(b"\0"):
             return b""
-        self._say(f"behind the {self._packed.name} data stands something that is none; it was read as text")
+        self._say(f"the {self._packed.name} data is followed by something else; it was read as text")
         return between
 
     def _say(self, why: str) -> None:
@@ -258,7 +258,7 @@ def _gzip_header(head: bytes) -> int | None:
         return None
     flags, at = head[3], _GZIP_HEADER
     if head[2] != 8 or flags & 0xE0:
-        raise ValueError("its first bytes are no header")
+        raise ValueError("its first bytes are not a header")
     if flags & 4:
         at += 2 + int.from_bytes(head[at : at + 2], "little")
     for flag in (8, 16):
@@ -266,7 +266,7 @@ def _gzip_header(head: bytes) -> int | None:
             at = head.find(b"\0", at) + 1
             if not at:
                 if len(head) > _LONGEST_HEADER:
-                    raise ValueError("its first bytes are no header")
+                    raise ValueError("its first bytes are not a header")
                 return None
     at += 2 if flags & 2 else 0
     return at if at <= len(head) else None

@@ -138,7 +138,7 @@ def _walk(root: str, include: Sequence[str], exclude: Sequence[str]) -> Iterator
     for folder, folders, names in os.walk(root, onerror=broken.append):
         if is_of_the_kernel(folder):
             folders.clear()
-            yield MissingSource(folder, "files of the kernel or of devices, not logs", is_log=False)
+            yield MissingSource(folder, "kernel or device files, not logs", is_log=False)
             continue
         folders[:] = sorted(folder_name for folder_name in folders if folder_name not in SKIPPED_FOLDERS)
         for name in sorted(names):
@@ -160,7 +160,7 @@ def _walk(root: str, include: Sequence[str], exclude: Sequence[str]) -> Iterator
         yield _cannot_enter(broken.pop(), root)
     if special:
         named = ", ".join(special[:_NAMED]) + (" ..." if special[_NAMED:] else "")
-        yield MissingSource(named, f"pipes, sockets and devices in the folder were left out ({len(special)})", is_log=False)
+        yield MissingSource(named, f"pipes, sockets and devices in the folder were skipped ({len(special)})", is_log=False)
 
 
 def is_of_the_kernel(folder: str) -> bool:

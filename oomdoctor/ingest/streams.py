@@ -66,7 +66,7 @@ def open_path(path: str) -> Opened | Unreadable:
     except OSError as why:
         return Unreadable(_reason(why), "check the path and its permissions")
     except ValueError:
-        return Unreadable("not a path that the system can open")
+        return Unreadable("not a path the system can open")
     try:
         mode = os.fstat(handle)
         if stat.S_ISDIR(mode.st_mode):
@@ -78,7 +78,7 @@ def open_path(path: str) -> Opened | Unreadable:
             return Unreadable("a device, not a log", "give the log file itself, or pipe it in with -")
         if mode.st_size > _LARGEST:
             os.close(handle)
-            return Unreadable(f"larger than {_LARGEST >> 40} TiB: no log, or a file without end", "give the part of it that matters")
+            return Unreadable(f"larger than {_LARGEST >> 40} TiB: not a log, or an endless file", "give the relevant part of it")
         broken: list[str] = []
         first = os.pread(handle, _SHORT if mode.st_size <= _SHORT else SAMPLE, 0) if hasattr(os, "pread") else b""
         return _wrap(_Descriptor(handle, broken), mode.st_size, handle, lambda: os.close(handle), first, broken)
@@ -174,7 +174,7 @@ def _wrap(
         size = descriptor = None
     else:
         if compression(first) is not None:
-            broken.append("an archive in an archive in an archive: the inner ones were not opened")
+            broken.append("archives nested three levels deep: the inner ones were not opened")
             reader = _Ahead(_Nothing())
             first = b""
     if first[:4] == b"PK\x03\x04":

@@ -35,22 +35,22 @@ def parts(when: WrittenCondition, at: str) -> Iterator[tuple[str, WrittenConditi
 def fault(when: Any, at: str = "$", depth: int = 0) -> tuple[str, str] | None:
     """Return the path and the reason of the first mistake in a condition; None where it is well formed."""
     if depth > _DEEPEST:
-        return at, "conditions inside conditions, too deep to follow"
+        return at, "conditions are nested too deeply"
     if not isinstance(when, Mapping) or not when:
         return at, f"a condition is a mapping: {', '.join(WORDS)}"
     for word in ("all", "any"):
         if word in when:
             inner = when[word]
             if len(when) > 1 or not isinstance(inner, list) or not inner:
-                return at, f"'{word}' stands alone and holds a list of conditions"
+                return at, f"'{word}' must be alone and contain a list of conditions"
             return next((why for number, part in enumerate(inner) if (why := fault(part, f"{at}.{word}[{number}]", depth + 1))), None)
     if "not" in when:
-        return (at, "'not' stands alone") if len(when) > 1 else fault(when["not"], f"{at}.not", depth + 1)
+        return (at, "'not' must be alone") if len(when) > 1 else fault(when["not"], f"{at}.not", depth + 1)
     if "fact" in when:
         return _fault_of_fact(when, at)
     for word in ("text", "condition"):
         if word in when:
-            return None if len(when) == 1 and isinstance(when[word], str) else (at, f"'{word}' stands alone and holds a text")
+            return None if len(when) == 1 and isinstance(when[word], str) else (at, f"'{word}' must be alone and contain a text")
     unknown = sorted(set(when) - set(_OF_EVENTS))
     return (f"{at}.{unknown[0]}", f"unknown word '{unknown[0]}' in a condition") if unknown else None
 
@@ -59,11 +59,11 @@ def _fault_of_fact(when: WrittenCondition, at: str) -> tuple[str, str] | None:
     operators = [word for word in when if word not in ("fact", "open")]
     strange = next((word for word in operators if word not in _OF_FACTS), None)
     if strange is not None:
-        return f"{at}.{strange}", f"unknown operator '{strange}'; a fact is compared by one of {', '.join(_OF_FACTS)}"
+        return f"{at}.{strange}", f"unknown operator '{strange}'; use one of {', '.join(_OF_FACTS)}"
     if "known" in operators and len(operators) > 1 and when["known"] is True:
-        return f"{at}.known", "a comparison holds of known facts only: `known: true` stands alone"
+        return f"{at}.known", "a comparison applies only to known facts: use `known: true` alone"
     if len(operators) != 1 or when.get("open", True) is not True:
-        return at, f"a fact is compared by one of {', '.join(_OF_FACTS)}, which `open: true` may go with"
+        return at, f"a fact is compared by one of {', '.join(_OF_FACTS)}, optionally with `open: true`"
     return None
 
 

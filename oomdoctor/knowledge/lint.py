@@ -89,9 +89,9 @@ def _with_examples(rules: RuleSet) -> Iterator[tuple[str, _Shown]]:
 
 def _unproven(record: _Shown) -> Iterator[str]:
     if not record.examples:
-        yield "needs an example: what it recognises, and what it says of it"
+        yield "needs an example: a message it recognizes, and what it says about it"
     if not record.near_misses:
-        yield "needs a near miss: what is close to it and must leave it quiet, and why"
+        yield "needs a near miss: similar text that must not match it, and why"
 
 
 def other_patterns(rules: RuleSet) -> Iterator[tuple[str, str, str]]:
@@ -144,7 +144,7 @@ def signature_faults(loaded: LoadedSignature, healthy: Sequence[str], expand: Ca
     for example in record.examples:
         # A text begins like a line: a literal may begin with the end of the line before it.
         if not any(literal in f"\n{example.text}" for literal in record.literals):
-            yield f"no literal stands in its example: {example.text[:60]!r}", "examples"
+            yield f"no literal appears in its example: {example.text[:60]!r}", "examples"
 
 
 def _literals(record: SignatureRecord, healthy: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -155,7 +155,7 @@ def _literals(record: SignatureRecord, healthy: Sequence[str]) -> Iterator[tuple
         if record.kind != "context":
             line = next((line for line in healthy if literal in line), None)
             if line is not None:
-                yield f"the literal {literal!r} stands in a healthy line: {line[:80]!r}", "literals"
+                yield f"the literal {literal!r} appears in a healthy line: {line[:80]!r}", "literals"
 
 
 def slow(pattern: str) -> Iterator[str]:
@@ -166,7 +166,7 @@ def slow(pattern: str) -> Iterator[str]:
         return
     tree = sre_parse.parse(pattern, re.MULTILINE)
     if _nested(tree, inside=False):
-        yield "a repetition inside a long repetition: time could grow with the square of the line or worse"
+        yield "a repetition inside a long repetition: time could grow with the square of the line length or worse"
     if any(_endless(tree)):
         yield "an unbounded repetition of anything: give it an upper bound such as {0,300}"
     many = unbounded(pattern)
@@ -177,7 +177,7 @@ def slow(pattern: str) -> Iterator[str]:
 def broken(pattern: str) -> str | None:
     """Return why a pattern cannot be used at all; None where it can."""
     if len(pattern) > _LONGEST_PATTERN:
-        return f"the pattern is longer than {_LONGEST_PATTERN:,} signs"
+        return f"the pattern is longer than {_LONGEST_PATTERN:,} characters"
     try:
         re.compile(pattern, re.MULTILINE)
         if pattern.count("(") > _MANY_GROUPS:
@@ -185,7 +185,7 @@ def broken(pattern: str) -> str | None:
     except (re.error, OverflowError) as why:
         return f"the pattern is not a regular expression: {why}"
     except RecursionError:
-        return "the pattern is nested deeper than a pattern can be"
+        return "the pattern is nested too deeply"
     return None
 
 
@@ -194,10 +194,10 @@ def unbounded(pattern: str) -> str | None:
     count = tries(pattern)
     if count <= _MOST_TRIES:
         return None
-    often = "more than a million million" if count > 1e12 else f"{count:,.0f}"
+    often = "more than a trillion" if count > 1e12 else f"{count:,.0f}"
     return (
-        f"it may try {often} ways at one place of a text: what repeats must not begin like what follows it, "
-        "and the branches of a choice that repeats must begin differently"
+        f"may try {often} ways at one position: a repeated part must not begin like what follows it, and the branches of a "
+        "repeated choice must begin differently"
     )
 
 
@@ -241,6 +241,6 @@ def _parts(code: Any, value: Any) -> list[Any]:
 def _change(change: ChangeRecord) -> Iterator[str]:
     ways = [change.newer, change.larger, change.tightest_first]
     if sum(way is not None for way in ways) > 1:
-        yield "is compared in one way: newer, larger or tightest_first"
+        yield "can be compared in only one way: newer, larger or tightest_first"
     if (change.newer is None) != (change.since is None):
-        yield "newer and since go together"
+        yield "newer and since must be used together"

@@ -223,7 +223,7 @@ def load_conditions(path: Path) -> Mapping[str, WrittenCondition]:
         file = read_yaml(path)
         for number, record in enumerate(convert(file, ConditionFile, file.value).conditions):
             if record.id in named:
-                raise file.error(f"$.conditions[{number}].id", f"the id '{record.id}' is already used in {path}")
+                raise file.error(f"$.conditions[{number}].id", f"the ID '{record.id}' is already used in {path}")
             named[record.id] = plain_condition(file, record.when, f"$.conditions[{number}].when", named)
     return named
 
@@ -346,12 +346,12 @@ def check_setting_names(path: str, names: Iterable[str]) -> None:
     known = RunSettings.__struct_fields__
     for name in names:
         if name not in known:
-            raise RuleError(path, 1, 1, f"no setting of a run is called '{name}'{did_you_mean(name, known)}")
+            raise RuleError(path, 1, 1, f"no run setting is called '{name}'{did_you_mean(name, known)}")
 
 
 def _unique(named: list[tuple[str, str]]) -> None:
     first: dict[str, str] = {}
     for path, name in named:
         if name in first:
-            raise RuleError(path, 1, 1, f"the id '{name}' is already used in {first[name]}")
+            raise RuleError(path, 1, 1, f"the ID '{name}' is already used in {first[name]}")
         first[name] = path

@@ -62,7 +62,7 @@ class Pack:
         self._start = self._data.part(0, _LONGEST_HEAD).find(b"\n") + 1
         head = self._data.part(0, self._start)
         if decode(head, type=PackFormat).format != FORMAT:
-            raise ValueError("a pack of another format")
+            raise ValueError("a pack in a different format")
         self._head = decode(head, type=PackHead)
         self._indexes: dict[str, dict[str, PackEntry]] = {}
         self._records: dict[tuple[str, str], Record] = {}

@@ -18,15 +18,15 @@ _LOOSE = re.compile(r"(?<![^\W\d_])\*|\*(?=\w)")
 def fault_of_phrase(phrase: str) -> str | None:
     """Return why an entry of the lexicon is none; None where it is one."""
     if _SIGNS.search(phrase) or phrase.count("(") != phrase.count(")"):
-        return "a phrase is made of words, (choices|of|words), `#` for a number and `*` at the end of a word"
+        return "a phrase consists of words, (choices|of|words), `#` for a number and `*` at the end of a word"
     if _LOOSE.search(phrase):
-        return "`*` stands at the end of a word"
+        return "`*` goes at the end of a word"
     number = 1
     for choice in _CHOICE.findall(phrase):
         number *= choice.count("|") + 1
     if number > MOST_CHOICES:
-        return f"one entry may stand for {MOST_CHOICES} phrases, not for {number}"
-    return None if all(map(split_words, spelt_out(phrase))) else "a phrase has words, whatever is chosen"
+        return f"one entry may expand to {MOST_CHOICES} phrases, not {number}"
+    return None if all(map(split_words, spelt_out(phrase))) else "a phrase must contain words for every choice"
 
 
 def spelt_out(phrase: str) -> Iterator[str]:

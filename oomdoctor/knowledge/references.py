@@ -167,7 +167,7 @@ def _no_version(version: str | None) -> _Mistake:
     try:
         Version(version or "0")
     except InvalidVersion:
-        return f"'{version}' is no version", str(version)
+        return f"'{version}' is not a version", str(version)
     return None
 
 
@@ -192,7 +192,7 @@ def _problem(record: ProblemRecord, names: _Names) -> Iterator[_Mistake]:
     if record.cause is not None and names.causes:
         yield _unknown("cause", record.cause, names.causes)
     if (record.weight is None) == (record.confidence is None):
-        yield "has a weight where it explains a failure, and a confidence where it states something else; one of them", "confidence"
+        yield "has a weight if it explains a failure, and a confidence if it states something else; exactly one of them", "confidence"
     yield from (_unknown("fix", name, names.fixes) for name in record.fixes)
     yield from (_unknown("problem", name, names.problems) for name in record.silences)
     yield from _observed((*record.examples, *record.near_misses), names)
@@ -297,13 +297,13 @@ def _bug_file(file: BugFile, names: _Names) -> Iterator[_Mistake]:
 def _bug(bug: BugRecord, names: _Names) -> Iterator[_Mistake]:
     yield from ((why, "versions") for why in span_faults(bug.versions, bug.fixed_in))
     if bug.state == "open" and bug.fixed_in is not None:
-        yield "an open bug is fixed in no release", "state"
+        yield "an open bug is not fixed in any release", "state"
     if bug.state == "fixed" and bug.fixed_in is None and bug.evidence == "release":
-        yield "the release that holds the fix is its evidence: name it as fixed_in", "evidence"
+        yield "the release that contains the fix is its evidence: specify it as fixed_in", "evidence"
     if bug.state != "fixed" and bug.workaround is None:
-        yield "needs a workaround, as no release mends it", "state"
+        yield "needs a workaround, because no release fixes it", "state"
     if bug.state == "fixed" and bug.fixed_in is None and bug.workaround is None:
-        yield "needs a workaround or the release that mends it", "state"
+        yield "needs a workaround or the release that fixes it", "state"
     for sign in bug.shown:
         if sign.message is None and not sign.frames and sign.when is None:
             yield "a sign needs a message, frames or a condition", "shown"
@@ -318,10 +318,10 @@ def _request(record: RequestRecord, names: _Names) -> Iterator[_Mistake]:
     yield from (_unknown("quantity", name, names.quantities) for name in record.grows_with)
     yield from (_unknown("fix", name, names.fixes) for name in (*record.knobs, *record.does_not_help))
     if both := [name for name in record.knobs if name in record.does_not_help]:
-        yield f"'{both[0]}' cannot be a knob and no help", both[0]
+        yield f"'{both[0]}' cannot both be a knob and not help", both[0]
     for sign in record.signs:
         if not (sign.message or sign.frame or sign.near or sign.computes or sign.shape or sign.when):
-            yield "a sign needs a message, a frame, something near, what is computed, a shape or a condition", "signs"
+            yield "a sign needs a message, a frame, something near, a computation, a shape or a condition", "signs"
         yield None if sign.computes is None else _unknown("computation", sign.computes, names.computations)
         yield from (_unknown("quantity", name, names.quantities) for name in sign.shape if isinstance(name, str))
         if sign.when is not None:
@@ -357,7 +357,7 @@ def _server(record: ServerRecord, names: _Names) -> Iterator[_Mistake]:
         yield from (mistake for row in rows for mistake in map(_no_version, (row.since, row.until)))
         last = rows[-1] if rows and name not in COMPUTED else None
         if last is not None and (last.until, last.card_gb, last.except_card, last.tensor) != (None, 0, None, 1):
-            yield "the last of several defaults holds for every card of the newest version", last.source
+            yield "the last of several defaults must apply to every card of the newest version", last.source
 
 
 def _ways(record: FrameworkRecord) -> Iterator[WriteRecord]:

@@ -130,4 +130,4 @@ def _row(row: list[str], columns: Mapping[str, tuple[str, bool]], fixes: Collect
             if cell not in fixes:
                 yield f"unknown fix '{cell}'{did_you_mean(cell, fixes)}"
         elif not re.fullmatch(_HOLDS[holds], cell, re.S):
-            yield f"{name}: '{cell}' is no {holds.replace('-or-', ' or ')}"
+            yield f"{name}: '{cell}' is not a {holds.replace('-or-', ' or ')}"

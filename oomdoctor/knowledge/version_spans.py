@@ -24,15 +24,15 @@ def span_faults(spans: Sequence[str], fixed_in: str | None) -> Iterator[str]:
     for span in spans:
         clauses = [_CLAUSE.fullmatch(clause.strip()) for clause in span.split(",")]
         if any(clause is None or _no_version(clause[2]) for clause in clauses):
-            yield f"'{span}' is no span of versions: clauses such as >=1.2.0, <1.3.0 or ==1.2.*, joined by commas"
+            yield f"'{span}' is not a version span: use clauses such as >=1.2.0, <1.3.0 or ==1.2.*, joined by commas"
             continue
         for clause in clauses:
             if clause is not None and not _holds_at_its_end(clause[1], clause[2], span):
-                yield f"'{span}' holds no version at its end {clause[2]}"
+                yield f"'{span}' contains no version at its end {clause[2]}"
     if fixed_in is not None and _no_version(fixed_in):
-        yield f"'{fixed_in}' is no version"
+        yield f"'{fixed_in}' is not a version"
     elif fixed_in is not None and is_affected(fixed_in, spans):
-        yield f"'{fixed_in}' is said to be without the bug and lies in the span {', '.join(spans)}"
+        yield f"'{fixed_in}' is listed as fixed but is within the span {', '.join(spans)}"
 
 
 def _holds_at_its_end(operator: str, end: str, span: str) -> bool:
@@ -81,5 +81,5 @@ def _told(span: str, build: str) -> Text:
     return (
         Text(f"{first} and later", f"{first} 及以后")
         if before is None
-        else Text(f"{first} to before {before}", f"{first} 起、{before} 之前")
+        else Text(f"from {first}, before {before}", f"{first} 起、{before} 之前")
     )

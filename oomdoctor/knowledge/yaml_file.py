@@ -19,7 +19,7 @@ T = TypeVar("T")
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _AT = re.compile(r"^(?P<why>.*?)(?: - at `(?P<path>(?:key in )?\$.*)`)?$", re.S)
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
-_TOO_DEEP = "is nested deeper than a rule can be"
+_TOO_DEEP = "is nested too deeply for a rule"
 _MAX_BYTES = 4 << 20
 _DEEPEST = 60
 _LARGEST = 200_000
@@ -58,7 +58,7 @@ def read_yaml(path: Path) -> YamlFile:
     except UnicodeDecodeError as why:
         raise RuleError(str(path), 1, 1, f"cannot be read: {why}") from why
     if len(data) > _MAX_BYTES:
-        raise RuleError(str(path), 1, 1, "is larger than a rule file can be (4 MiB)")
+        raise RuleError(str(path), 1, 1, "is too large for a rule file (4 MiB)")
     try:
         _measure(str(path), text)
         loader = _LOADER(text)
@@ -76,7 +76,7 @@ def read_yaml(path: Path) -> YamlFile:
         problem = " ".join(str(getattr(why, "problem", None) or why).split())
         raise RuleError(str(path), line, column, _TOO_DEEP if "nesting depth" in problem else problem) from why
     if repeated is not None:
-        raise RuleError(str(path), *_mark(repeated), f"the key '{repeated.value}' stands here twice")
+        raise RuleError(str(path), *_mark(repeated), f"the key '{repeated.value}' appears twice")
     return YamlFile(str(path), node, value)
 
 
@@ -101,7 +101,7 @@ def _measure(path: str, text: str) -> None:
         if open_ and isinstance(event, (yaml.NodeEvent, yaml.CollectionEndEvent)):
             open_[-1] = (open_[-1][0], open_[-1][1] + size)
             if open_[-1][1] > _LARGEST:
-                raise RuleError(path, *_mark(event), "grows larger by its aliases than a rule file can be")
+                raise RuleError(path, *_mark(event), "expands through aliases to more than a rule file may contain")
 
 
 def convert(file: YamlFile, shape: type[T], value: Any, base: str = "$") -> T:
@@ -153,7 +153,7 @@ def _explain(message: str, node: Any, shape: type[Any], base: str) -> tuple[str,
 
 
 def _allowed(name: str, allowed: list[str]) -> str:
-    return f"; allowed here: {', '.join(allowed)}{did_you_mean(name, allowed)}" if allowed else ""
+    return f"; allowed: {', '.join(allowed)}{did_you_mean(name, allowed)}" if allowed else ""
 
 
 def _mark(node: Any) -> tuple[int, int]:

@@ -37,7 +37,7 @@ _NODES = (
     "/dev/accel/accel0",
 )
 """Device files of drivers: NVIDIA, Tegra (two generations), WSL, ROCm, any other graphics card, Ascend, Gaudi."""
-_NO_TRACE = Text("the log shows neither a card nor a path by which it could be recognised", "日志里没有可以核对的显卡或路径")
+_NO_TRACE = Text("the log shows neither a card nor a path that could identify the machine", "日志里没有可以核对的显卡或路径")
 _SHOWN = 3
 _ON_THE_CARD = (Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM)
 
@@ -121,12 +121,12 @@ def _differences(environment: Environment, traces: LogTraces) -> Iterator[Text]:
     for total in traces.totals:
         if sizes and not any(_same_size(total, size) for size in sizes):
             yield Text(
-                f"the log shows a card of {format_size(total)}, the machine has {format_size(sizes[0])}",
+                f"the log shows a {format_size(total)} card, the machine has {format_size(sizes[0])}",
                 f"日志里的显卡是 {format_size(total)}，这台机器是 {format_size(sizes[0])}",
             )
         elif not environment.gpus and _has_no_card(environment):
             yield Text(
-                f"the log shows a card of {format_size(total)}, the machine has none",
+                f"the log shows a {format_size(total)} card, the machine has none",
                 f"日志里有 {format_size(total)} 的显卡，这台机器没有",
             )
     for name, logged, installed in _versions(environment, traces):
@@ -171,28 +171,26 @@ def _same_version(first: str, second: str) -> bool:
 
 
 def _no_card(total: int) -> Text:
-    return Text(
-        f"the log shows a card of {format_size(total)}, the machine has none", f"日志里有 {format_size(total)} 的显卡，这台机器没有"
-    )
+    return Text(f"the log shows a {format_size(total)} card, the machine has none", f"日志里有 {format_size(total)} 的显卡，这台机器没有")
 
 
 def _no_path(path: str) -> Text:
-    return Text(f"{path} is not here", f"这里没有 {path}")
+    return Text(f"{path} does not exist here", f"这里没有 {path}")
 
 
 def _unused(why: Sequence[Text]) -> Text:
     return Text(
-        f"Facts of this machine are not used: {_joined(why, 'en')}.",
+        f"Facts about this machine are not used: {_joined(why, 'en')}.",
         f"没有结合本机信息：{_joined(why, 'zh')}。",
     )
 
 
 def _used(source: MachineSource, agrees: Sequence[Text], differs: Sequence[Text]) -> Text:
     name = source.name
-    en = f"Facts of the machine come from {name}" if name else "Facts of this machine are used"
+    en = f"Facts about the machine come from {name}" if name else "Facts about this machine are used"
     zh = f"机器信息来自 {name}" if name else "已结合本机信息"
     if differs:
-        return Text(f"{en}, though {_joined(differs, 'en')}.", f"{zh}，但{_joined(differs, 'zh')}。")
+        return Text(f"{en}, although {_joined(differs, 'en')}.", f"{zh}，但{_joined(differs, 'zh')}。")
     if agrees:
         return Text(f"{en}; the log agrees on {_joined(agrees, 'en')}.", f"{zh}，与日志一致的有：{_joined(agrees, 'zh')}。")
     return Text(f"{en}; nothing in the log confirms or contradicts them.", f"{zh}；日志里没有可以核对的内容。")

@@ -48,7 +48,7 @@ def kept(setup: Setup) -> Term:
         low = 0.9 * shortest(setup) * (0.5 if is_upcast(setup) else 1.0)
         return term("activations", size, basis, low=low, high=1.3 * _interleaved(setup))
     if setup.checkpointing == "selective":
-        basis = "every second matrix product, the attention and the layer's input: torchtitan/distributed/activation_checkpoint.py"
+        basis = "every other matrix product, the attention and the layer's input: torchtitan/distributed/activation_checkpoint.py"
         return term("activations", layers * saved_by_choice(setup), basis, low=0.8 * shortest(setup), high=1.25 * _interleaved(setup))
     return term("activations", layers * layer(setup), _BASIS, low=0.85 * shortest(setup), high=1.15 * _interleaved(setup))
 
@@ -58,7 +58,7 @@ def working_set(setup: Setup) -> Term | None:
     if setup.checkpointing != "full":
         return None
     size = layer(setup) * setup.checkpointed_together + gradients_inside(setup)
-    return term("recomputed layer", size, f"what is recomputed at once: {_BASIS}", low=0.8 * shortest(setup), high=1.3)
+    return term("recomputed layer", size, f"whatever is recomputed at one time: {_BASIS}", low=0.8 * shortest(setup), high=1.3)
 
 
 def saved_by_choice(setup: Setup) -> float:
@@ -250,7 +250,7 @@ def tower(setup: Setup) -> Term | None:
         return None
     each = 8 * vision.hidden + HALF * 4 * vision.hidden + HALF * (4 if vision.gated else 2) * vision.intermediate
     size = setup.batch * setup.sequences * vision.patches * vision.layers * each
-    basis = "patches x layers of the tower, counted like the text"
+    basis = "patches x layers of the tower, counted like text"
     if setup.tower_trained is None:
         return Term(name="vision tower", bytes=0, low=0, high=round(size), basis=basis)
     return term("vision tower", size, basis, low=0.6, high=1.3)

@@ -86,7 +86,7 @@ def slack(setup: Setup, terms: Sequence[Term], busy: Sequence[Sequence[Term]]) -
         bytes=round(other * (_UNSAID_REST if setup.counter == "unknown" and setup.task == "train" else 1.0) + coming * expected),
         low=round(coming * least),
         high=round(other + coming * most),
-        basis="what other phases left behind, and a share of what comes and goes in a step: docs/accuracy.md",
+        basis="memory left by other phases, and a share of what is allocated and freed in a step: docs/accuracy.md",
     )
 
 
@@ -96,7 +96,7 @@ def around(terms: Sequence[Term]) -> Term | None:
     if not coming:
         return None
     least, expected, most = _EVEN
-    return term("allocator", coming * expected, "ends of segments that hold something: docs/accuracy.md", low=least, high=most / expected)
+    return term("allocator", coming * expected, "ends of partly used segments: docs/accuracy.md", low=least, high=most / expected)
 
 
 def _waiting(setup: Setup, terms: Sequence[Term]) -> int:

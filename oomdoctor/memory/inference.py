@@ -84,9 +84,9 @@ def prompt(setup: Setup) -> Term:
     each = (max(_layer(setup.shape), _scored(setup)) + _held(setup)) / setup.layout.tensor
     if setup.prompt_logits:
         # By then the layer's tensors have been freed.
-        basis = "logits of every token of the prompt, 16 bit and fp32: transformers/models/llama/modeling_llama.py before 4.45"
+        basis = "logits for every prompt token, 16-bit and fp32: transformers/models/llama/modeling_llama.py before 4.45"
         return term("prompt", max(prompt_tokens * each, all_logits(setup)), basis, low=0.6, high=1.1)
-    basis = "one layer for every token of the prompt: transformers/models/llama/modeling_llama.py"
+    basis = "one layer for every prompt token: transformers/models/llama/modeling_llama.py"
     # generate() requests the logits of the last token; calling the model directly returns all of them.
     bare = 0.0 if setup.prompt_logits is False else all_logits(setup) * _LOGIT / _ALL_LOGITS
     together = _together(setup.shape) / _layer(setup.shape)

@@ -19,9 +19,7 @@ def loading(setup: Setup) -> Term | None:
     if setup.weights.unpacks:
         packed = weights.HALF * count.largest_linear(shape)
         # Version 5 reads several matrices ahead of the one that it packs.
-        return term(
-            "loading", packed, "a matrix in 16 bit until it is packed: transformers/integrations/bitsandbytes.py", low=0.5, high=4.0
-        )
+        return term("loading", packed, "one 16-bit matrix until it is packed: transformers/integrations/bitsandbytes.py", low=0.5, high=4.0)
     if layout.sharded(weights.SHARDS_ALL) == 1:
         return None
     unit = max(count.largest_layer(shape), count.embedding(shape) + count.output(shape))
@@ -32,7 +30,7 @@ def loading(setup: Setup) -> Term | None:
     whole = weights.stored(setup) * (1 - 1 / layout.data)
     # Without meta tensors the whole model may be on the GPU before the first unit is sharded.
     most = 1.2 if layout.meta_init else max(1.2, whole / size)
-    basis = "the largest unit before it is cut into shards: torch/distributed/fsdp/_init_utils.py"
+    basis = "the largest unit before it is sharded: torch/distributed/fsdp/_init_utils.py"
     return term("loading", size, basis, low=0.5, high=most)
 
 

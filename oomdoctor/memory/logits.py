@@ -26,7 +26,7 @@ def loss(setup: Setup, *, graded: bool = True) -> Term:
     if setup.written is not None:
         scored *= setup.written / setup.length
     if setup.fused_loss:
-        return term("logits", _FUSED * scored * setup.shape.hidden, "a fused loss sees a few rows at a time", low=0.3, high=2.0)
+        return term("logits", _FUSED * scored * setup.shape.hidden, "a fused loss processes a few rows at a time", low=0.3, high=2.0)
     stack = setup.stack
     # Accelerator._prepare_deepspeed of accelerate/accelerator.py omits convert_outputs_to_fp32, which prepare_model wraps around forward:
     # half of that copy, since versions that convert logits to fp32 themselves have it either way.

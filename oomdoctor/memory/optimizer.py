@@ -73,7 +73,7 @@ def step_temporary(setup: Setup) -> Term | None:
             basis = "fp32 gradients of the own partition: deepspeed/runtime/zero/stage_1_and_2.py, step"
             return term("step", partition * 4, basis, low=0.5, high=1.5)
         # There they replace the 16-bit ones: 18 bytes in all in estimate_zero3_model_states_mem_needs.
-        basis = "fp32 for 16-bit gradients of one group of parameters: deepspeed/runtime/zero/stage3.py, step"
+        basis = "fp32 for the 16-bit gradients of one parameter group: deepspeed/runtime/zero/stage3.py, step"
         return term("step", min(partition, _SUB_GROUP) * (4 - HALF), basis, low=0.5, high=2.0)
     if setup.layout.wide_gradients and setup.layout.gradient_bytes < _FP32 <= setup.optimizer.copy_bytes:
         # An optimizer with lower-precision copies uses the gradients as they are (use_decoupled_grad).
@@ -91,7 +91,7 @@ def buckets(setup: Setup) -> Term | None:
     layout = setup.layout
     if layout.engine == "ddp" and layout.data > 1 and not layout.wide_gradients:
         # gradient_as_bucket_view is False by default: torch/nn/parallel/distributed.py.
-        return term("buckets", trained / layout.tensor, "DDP keeps gradients a second time in its buckets", low=0.0, high=1.0)
+        return term("buckets", trained / layout.tensor, "DDP keeps a second copy of the gradients in its buckets", low=0.0, high=1.0)
     if layout.engine == "deepspeed" and layout.data > 1:
         return _deepspeed_buckets(setup)
     if layout.engine in ("fsdp1", "fsdp2") and layout.data > 1:

@@ -130,7 +130,7 @@ def _weights(setup: Setup, run: PictureRun, params: float) -> Term:
 
 
 def _part(name: str, params: float, low: float = 0.97, high: float = 1.03) -> Term:
-    return term(name, _HALF * params, "parameters in 16 bit: rules/tables/models.json", low=low, high=high)
+    return term(name, _HALF * params, "parameters in 16-bit: rules/tables/models.json", low=low, high=high)
 
 
 def _elements(setup: Setup, run: PictureRun, tokens: int) -> int:
@@ -165,7 +165,7 @@ def _kept(setup: Setup, run: PictureRun) -> Term:
     else:
         each = 1 if through else _KEPT + 4 * model.widening
         size = _HALF * each * model.blocks * _elements(setup, run, run.tokens + model.text_tokens)
-    return term("activations", size, "inputs of blocks, or all that they keep", low=0.6, high=1.5)
+    return term("activations", size, "inputs of blocks, or everything they keep", low=0.6, high=1.5)
 
 
 def _recomputed(setup: Setup, run: PictureRun) -> Term | None:

@@ -12,7 +12,7 @@ from oomdoctor.memory import activations, optimizer
 from oomdoctor.memory.model import weights
 from oomdoctor.memory.term import term
 
-_BASIS = "a model with one figure for each token in place of words: trl/experimental/ppo/ppo_trainer.py, verl/workers/fsdp_workers.py"
+_BASIS = "a model with one value per token instead of a vocabulary: trl/experimental/ppo/ppo_trainer.py, verl/workers/fsdp_workers.py"
 
 
 def as_run(setup: Setup, model: ScoringModel) -> Setup:

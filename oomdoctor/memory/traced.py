@@ -22,6 +22,6 @@ def _term(setup: Setup, traced: TracedMemory, name: str, size: int) -> Term:
     basis = "both passes of the whole model with torch's fake tensors"
     if traced.layers is not None:
         few, more = traced.layers
-        basis = f"both passes of {few} and {more} layers with torch's fake tensors, carried on to {traced.depth} layers"
+        basis = f"both passes of {few} and {more} layers with torch's fake tensors, extrapolated to {traced.depth} layers"
     # GPU kernels have workspaces, and fused ones need less than the operations that they replace.
     return term(name, size / setup.layout.tensor, basis, low=0.85 * shortest(setup), high=1.2)

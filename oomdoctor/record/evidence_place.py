@@ -154,14 +154,14 @@ def _look_at(path: str) -> None:
     except OSError as error:
         raise NotOurs(f"{path}: {error.strerror}") from None
     if not stat.S_ISDIR(seen.st_mode):
-        raise NotOurs(f"{path} is no folder: name a new one")
+        raise NotOurs(f"{path} is not a folder: choose a new one")
     if hasattr(os, "geteuid") and seen.st_uid != os.geteuid():
-        raise NotOurs(f"{path} belongs to somebody else, who could have code run in yours: name a new folder")
+        raise NotOurs(f"{path} belongs to another user, who could have code run in your processes: choose a new folder")
     if os.name == "posix" and seen.st_mode & 0o022:
-        raise NotOurs(f"others may write to {path}, and have code run in yours: name a new folder, or `chmod go-w` it")
+        raise NotOurs(f"others may write to {path}, and have code run in your processes: choose a new folder, or `chmod go-w` it")
     other = next((name for name in sorted(names) if name not in _OWN and not name.startswith(_OURS)), None)
     if other is not None:
-        raise NotOurs(f"{path} holds other files ({other}): name a new folder")
+        raise NotOurs(f"{path} contains other files ({other}): choose a new folder")
 
 
 def _among(folder: str, called: str | None = None) -> EvidencePlace:

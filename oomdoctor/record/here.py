@@ -19,7 +19,9 @@ from oomdoctor.record.injected import recorder as own_recorder
 from oomdoctor.record.injection import PACKAGE, SNAPSHOTS_MOST, Injection, inject
 
 LIBRARIES = ("torch", "torch_npu", "torch_musa", "torch_mlu", "jax", "tensorflow")
-NO_WRAPPER = EvidenceGap(what="the wrapper", why="the recorder inside was started alone", how="oomdoctor run -- COMMAND")
+NO_WRAPPER = EvidenceGap(
+    what="the wrapper", why="the recorder was started inside the process, without the wrapper", how="oomdoctor run -- COMMAND"
+)
 
 
 def prepare(out: str | None, level: int, version: str) -> Injection | None:

@@ -128,7 +128,7 @@ def _ranks(path: str, gaps: list[EvidenceGap]) -> list[RankEvidence]:
         rank.rank = int(key["rank"]) if key["rank"] else rank.rank
         _add(rank, key["what"], os.path.join(folder, name), gaps)
     if left_out:
-        gaps.append(EvidenceGap(what=f"{left_out} rings of counters", why=f"together they claim more than {_ALL_RINGS >> 20} MiB"))
+        gaps.append(EvidenceGap(what=f"{left_out} rings of counters", why=f"together they exceed {_ALL_RINGS >> 20} MiB"))
     return sorted(out.values(), key=lambda rank: (rank.rank is None, rank.rank or 0, rank.pid))
 
 
@@ -144,7 +144,7 @@ def _of_other_programs(path: str) -> Iterator[EvidenceGap]:
     """Yield that a dump is not read that a program wrote itself, as record/injection.py asks it to."""
     name = os.path.basename(path)
     if name.endswith((".pickle", ".pkl")):
-        yield EvidenceGap(what=path, why="torch_npu wrote it; it is not joined with the run", how=f"oomdoctor snapshot {name}")
+        yield EvidenceGap(what=path, why="torch_npu wrote it; it is not merged with the run", how=f"oomdoctor snapshot {name}")
     elif name.startswith(TENSORFLOW):
         yield EvidenceGap(what=path, why="TensorFlow's own dump of its allocator is not read")
 
@@ -165,7 +165,7 @@ def _add(rank: RankEvidence, what: str, path: str, gaps: list[EvidenceGap]) -> N
         data = _bytes(path, _MOST_RING, gaps)
         rank.ring = None if data is None else read_ring(data)
         if data and rank.ring is None:
-            gaps.append(EvidenceGap(what=path, why="it is no ring of counters"))
+            gaps.append(EvidenceGap(what=path, why="it is not a ring of counters"))
     else:
         refused = _json(path, RefusedRequest, gaps)
         if refused is not None:
@@ -207,7 +207,7 @@ def _bytes(path: str, most: int, gaps: list[EvidenceGap]) -> bytes | None:
         return None
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        gaps.append(EvidenceGap(what=path, why="it is no plain file"))
+        gaps.append(EvidenceGap(what=path, why="it is not a regular file"))
         return None
     with os.fdopen(handle, "rb") as file:
         return file.read(most)

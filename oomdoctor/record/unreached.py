@@ -15,7 +15,7 @@ _PYTHON = re.compile(r"^(?:\S{0,400}/)?(?:python|pypy)[\d.]{0,6}(?: |$)")
 _A_FRAMEWORK = 150 << 20
 """What a process holds at least that imported torch, jax or tensorflow; torch 2.13 for CPUs alone takes above 200 MiB."""
 _MOST_GAPS = 16
-_UNKNOWN = "its environment did not reach it, or it imports no framework"
+_UNKNOWN = "it did not inherit the environment, or it imports no framework"
 
 
 def unreached(folder: str | None, processes: Iterable[WatchedProcess]) -> list[EvidenceGap]:
@@ -45,5 +45,5 @@ def _kept_out(command: str) -> str | None:
         if not word.startswith("-") or word in ("-c", "-m", "-"):
             break
         if not word.startswith("--") and set(word) & set("IES"):
-            return f"python {word} does not look where the recorder is"
+            return f"python {word} does not search the recorder's path"
     return None

@@ -16,7 +16,7 @@ from oomdoctor.series.names import Metric, read_name
 from oomdoctor.series.values import read_bytes, read_number, read_time
 from oomdoctor.units import GIB, KIB, MIB
 
-NO_HEAD = "it has no head: the column that varies was taken for the memory in use"
+NO_HEAD = "it has no header: the column that varies was taken as memory in use"
 NO_MEMORY = "none of its columns is memory in use"
 
 _LONGEST_LINE = 64 << 10

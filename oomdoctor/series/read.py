@@ -23,9 +23,9 @@ _MOST_BYTES = 64 << 20
 _HEAD = 4 << 10
 _MOST_FILES = 64
 _BLOCK = 1 << 20
-_CUT = "only its beginning was read: it is longer than 64 MiB"
-_MANY = "there are more samples than are kept: the first were read"
-_NO_SERIES = "it is no series of memory that is known"
+_CUT = "only the beginning was read: it is longer than 64 MiB"
+_MANY = "there are more samples than the limit: only the first were read"
+_NO_SERIES = "it is not a known memory series"
 _HOW = "nvidia-smi --query-gpu=timestamp,index,memory.used,memory.total --format=csv -l 1 > FILE"
 
 

@@ -24,12 +24,12 @@ _WHOLE = 100_000
 """Thousandths of a percent."""
 _LONG = 10
 _COARSE_S = 10.0
-_FEW = f"fewer than {FEWEST} samples of work: no shape can be told"
-_UNCLEAR = "neither steady nor climbing on: no shape can be told"
-_CLIMB = "it climbs from an empty card to its last sample: that may be loading or growth"
-_COARSE = "samples lie {seconds:.0f} s apart: a short peak may stand between two"
-_NO_TIMES = "no times are written: how fast it grows is not known"
-_OUTSIDE = "the failure of the log lies outside the times of this series"
+_FEW = f"fewer than {FEWEST} samples of work: too few to identify a pattern"
+_UNCLEAR = "neither steady nor climbing throughout: no pattern can be identified"
+_CLIMB = "it climbs from an empty card to its last sample: either loading or growth"
+_COARSE = "fsamples are {seconds:.0f} s apart: a short peak may fall between two"
+_NO_TIMES = "no times are recorded: the growth rate is unknown"
+_OUTSIDE = "the log's failure is outside the time range of this series"
 _MISSING = "{count} of {all} samples have no value"
 
 

@@ -63,11 +63,11 @@ def _recording(value: Fields, form: str, file_size: int, reader: SnapshotReader,
     listed = [_list(entries) for entries in _list(value.get("device_traces"))[:_MOST_DEVICES]]
     segments = reader.segments(_list(value.get("segments")))
     if reader.count + sum(map(_entries, listed)) > file_size:  # an entry takes a byte at least
-        raise NotASnapshot("it repeats its entries more often than a file of its size can hold")
+        raise NotASnapshot("it repeats its entries more often than a file of its size can")
     traces = [reader.trace(entries) for entries in listed]
     indexes = sorted({*segments, *(index for index, trace in enumerate(traces) if len(trace))})
     if form == "list" and value["segments"] and not segments:
-        raise NotASnapshot("it is a list, and what stands in it are no segments of PyTorch's allocator")
+        raise NotASnapshot("it is a list, but its items are not segments of PyTorch's allocator")
     devices = tuple(Device(at, tuple(segments.get(at, ())), traces[at] if at < len(traces) else Trace()) for at in indexes)
     annotations = tuple(reader.annotations(_list(value.get("external_annotations"))))
     settings = _settings(value.get("allocator_settings"))

@@ -21,7 +21,7 @@ except ImportError:  # Windows
 
 MEMORY_PER_BYTE = 6
 _LEAST_MEMORY = 64 << 20
-_AGAIN = "write the snapshot again and let it end: a process that is killed while it writes leaves a part of the file"
+_AGAIN = "write the snapshot again and let it finish: a process killed while writing leaves only part of the file"
 
 
 def read_pickle(source: ByteSource, size: int) -> Recording:
@@ -48,7 +48,7 @@ def _torn(items: Mapping[str, object], size: int, reader: SnapshotReader, damage
     """
     if "segments" not in items:
         raise damage
-    gap = Gap("the trace", f"it was not read, as the file is damaged or cut off: {damage}", _AGAIN)
+    gap = Gap("the trace", f"it was not read, because the file is damaged or truncated: {damage}", _AGAIN)
     return replace(recording({"segments": items["segments"]}, size, reader, (gap,)), is_cut=True)
 
 

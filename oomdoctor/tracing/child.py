@@ -59,7 +59,7 @@ def _called(name: str, *arguments: object) -> object:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise Untraceable(f"its code runs for more than {_SECONDS} s, and was ended") from None
+        raise Untraceable(f"its code ran for more than {_SECONDS} s and was stopped") from None
     if done.returncode:
         raise Untraceable(_death(done.returncode, done.stderr.decode(errors="replace")))
     given: object = pickle.loads(done.stdout)  # noqa: S301 - written by the process that was started here
@@ -73,9 +73,9 @@ def _death(code: int, stderr: str) -> str:
     last = next((line.strip() for line in reversed(stderr.splitlines()) if line.strip()), "")
     more = f": {last[:_LAST]}" if last else ""
     if code < 0:
-        return f"its code ended the process that traced it ({signal.Signals(-code).name}){more}"
+        return f"its code killed the process that traced it ({signal.Signals(-code).name}){more}"
     if "MemoryError" in last or "bad_alloc" in last or "not enough memory" in last:
-        return f"its code took more than {_ROOM // _GIB} GiB of host memory where tensors have no values"
+        return f"its code used more than {_ROOM // _GIB} GiB of host memory although tensors have no values"
     return f"its code ended the process that traced it (exit status {code}){more}"
 
 

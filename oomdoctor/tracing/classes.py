@@ -58,7 +58,7 @@ def diffusers_class(config: Mapping[str, object]) -> Any:
     try:
         diffusers = import_module("diffusers")
     except ImportError as error:
-        raise Untraceable(f"this config is one of diffusers: pip install diffusers ({error})") from error
+        raise Untraceable(f"this is a diffusers config: pip install diffusers ({error})") from error
     # It warns of types that nobody reads here.
     diffusers.utils.logging.set_verbosity_error()
     name = str(config["_class_name"])

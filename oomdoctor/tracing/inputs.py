@@ -62,7 +62,7 @@ def of_diffusers(model: Any, batch: int, length: int) -> dict[str, object]:
         if made is not None:
             given[name] = made
         elif wants:
-            raise Untraceable(f"{type(model).__name__} takes `{name}`, of which nothing is known")
+            raise Untraceable(f"{type(model).__name__} requires `{name}`, about which nothing is known")
     return given
 
 

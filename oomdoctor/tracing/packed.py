@@ -65,7 +65,7 @@ def pack(model: torch.nn.Module, setup: Setup) -> None:
     heads = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
     for parent in list(model.modules()):
         if any(param.dim() > _MATRIX for param in parent.parameters(recurse=False)):
-            raise Untraceable("packed weights are traced for linear layers, and this model has other matrices")
+            raise Untraceable("packed weights are traced for linear layers only, and this model has other matrices")
         for name, layer in list(parent.named_children()):
             if type(layer) is torch.nn.Linear and (layer is not heads or setup.stack.packs_head):
                 setattr(parent, name, PackedLinear(layer, setup))

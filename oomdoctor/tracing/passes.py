@@ -31,7 +31,7 @@ def traceable(seconds: int) -> Iterator[None]:
     except Untraceable:
         raise
     except TakesTooLong:
-        raise Untraceable(f"its code runs for more than {seconds} s: without its fused kernels it takes token by token") from None
+        raise Untraceable(f"its code runs for more than {seconds} s: without its fused kernels it processes one token at a time") from None
     except Exception as why:  # noqa: BLE001 - the code of hundreds of model classes runs here
         raise Untraceable(f"the model cannot be traced: {type(why).__name__}: {str(why)[:200]}") from why
 

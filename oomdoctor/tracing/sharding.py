@@ -31,14 +31,14 @@ def check(setup: Setup) -> None:
     """Raise Untraceable for what is divided otherwise than among data parallel ranks."""
     layout = setup.layout
     if layout.engine not in _ENGINES:
-        raise Untraceable(f"the allocator is simulated for data parallel ranks, not for {layout.engine}")
+        raise Untraceable(f"the allocator is simulated for data-parallel ranks, not for {layout.engine}")
     for ways, what in ((layout.tensor, "tensor"), (layout.pipeline, "pipeline"), (layout.context, "context"), (layout.expert, "expert")):
         if ways > 1:
-            raise Untraceable(f"the allocator is simulated for data parallel ranks: {what} parallelism divides the operations themselves")
+            raise Untraceable(f"the allocator is simulated for data-parallel ranks: {what} parallelism splits the operations themselves")
     if setup.offload_params or setup.offload_activations or (setup.offload_optimizer and layout.engine != "deepspeed"):
         raise Untraceable("the allocator is simulated for parameters and activations that stay on the card")
     if layout.wide_gradients:
-        raise Untraceable("the allocator is simulated for DDP, FSDP and DeepSpeed: Megatron has buffers of its own")
+        raise Untraceable("the allocator is simulated for DDP, FSDP and DeepSpeed: Megatron has its own buffers")
 
 
 class _Unit:

@@ -33,8 +33,8 @@ _MOST_UNPACKED = 4 << 30
 _BLOCK = 1 << 20
 _DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, NotImplementedError, RuntimeError)
 """Exceptions raised for bytes that are not a valid archive, or for a member that needs a password."""
-_NOT_WHOLE = "its middle was not read: it is larger than is held of a member"
-_TOO_MUCH = "more than is read of one archive"
+_NOT_WHOLE = "its middle was not read: it exceeds the limit for an archive member"
+_TOO_MUCH = "beyond the limit for one archive"
 
 Family = tuple[list[PlacedFile], dict[str, bytes]]
 """Members that are read together, and the text of each by its path."""

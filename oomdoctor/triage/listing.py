@@ -122,7 +122,7 @@ def visit(root: str) -> Iterator[VisitedFolder]:
             waiting.pop()
             continue
         if path.rpartition(os.sep)[2] in _OF_THE_KERNEL and is_of_the_kernel(path):
-            yield VisitedFolder(path, problem="files of the kernel or of devices, not logs")
+            yield VisitedFolder(path, problem="kernel or device files, not logs")
             continue
         folders: tuple[str, ...] = ()
         try:
@@ -181,7 +181,7 @@ def _file_of(path: str, size: int, modified: int, owner: int = 0, problem: str |
     """Return a file; if its name cannot be represented as text, it is named as closely as possible and not read."""
     if path.isascii() or not _UNPRINTABLE.search(path):
         return LogFile(path, size, modified, owner, problem)
-    return LogFile(os.fsencode(path).decode("utf-8", "backslashreplace"), 0, modified, owner, "a name that is no UTF-8")
+    return LogFile(os.fsencode(path).decode("utf-8", "backslashreplace"), 0, modified, owner, "a name that is not UTF-8")
 
 
 def _listed(entry: os.DirEntry[str], roots: Sequence[str], seen: set[tuple[int, int]]) -> LogFile | None:
@@ -205,7 +205,7 @@ def _file(path: str, roots: Sequence[str], seen: set[tuple[int, int]]) -> LogFil
     except ValueError as why:  # the name contains a NUL
         return _file_of(path, 0, 0, problem=str(why))
     except OSError as why:
-        return _file_of(path, 0, 0, problem="a link to nothing") if os.path.islink(path) else _unread(path, why)
+        return _file_of(path, 0, 0, problem="a broken link") if os.path.islink(path) else _unread(path, why)
     if stat.S_ISDIR(status.st_mode):
         return None
     if not stat.S_ISREG(status.st_mode):

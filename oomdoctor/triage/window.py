@@ -39,9 +39,9 @@ def window_of(since: str | None, until: str | None, day: str | None, now: float)
     """Return the requested window: times or spans before now (`24h`), or one day. Raise UsageError if it is invalid."""
     if day is not None:
         if since is not None or until is not None:
-            raise UsageError("--day is one day; --since and --until are a stretch of them")
+            raise UsageError("--day is a single day; --since and --until give a range")
         if not re.fullmatch(r"\d{4}-\d\d-\d\d", day):
-            raise UsageError(f"--day {day}: a day is written as 2026-11-22")
+            raise UsageError(f"--day {day}: write the day as 2026-11-22")
         start = _time(day, "--day")
         return TimeWindow(start, start + _SECONDS["d"])
     window = TimeWindow(
@@ -57,7 +57,7 @@ def span_of(text: str, option: str) -> int:
     """Return a span in seconds: 24h, 7d, 90m, 2w. Raise UsageError if it is invalid."""
     match = _SPAN.fullmatch(text.strip().lower())
     if match is None or not int(match[1]):
-        raise UsageError(f"{option} {text}: a span is written as 24h, 7d, 90m or 2w")
+        raise UsageError(f"{option} {text}: write a duration as 24h, 7d, 90m or 2w")
     return int(match[1]) * _SECONDS[match[2]]
 
 
@@ -78,4 +78,4 @@ def _time(text: str, option: str) -> int:
         utc = when if when.tzinfo is not None else when.replace(tzinfo=timezone.utc)
         return (utc - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(seconds=1)
     except ValueError as why:
-        raise UsageError(f"{option} {text}: a span before now is written as 24h, a time as 2026-11-22 or 2026-11-22T10:00 (UTC)") from why
+        raise UsageError(f"{option} {text}: write a duration before now as 24h, a time as 2026-11-22 or 2026-11-22T10:00 (UTC)") from why

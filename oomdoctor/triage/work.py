@@ -45,7 +45,7 @@ _TEXT = 300
 _LINES = (".jsonl", ".ndjson")
 _ROWS = re.compile(rb'\{"job":"[^"\n]+","native":"[^"\n]*","layout":"')
 """The beginning of a file of rows written by triage itself: its statements about jobs are not job logs."""
-_NOT_WHOLE = "its middle was not read: it is larger than is held of a job"
+_NOT_WHOLE = "its middle was not read: it exceeds the limit for a job"
 _HOST_NAME = re.compile(r"(?!localhost)[A-Za-z][\w-]{0,62}(?:\.[\w.-]{1,120})?")
 _VERSIONS = {"log.torch_version": "torch", "log.cuda_version": "cuda", "log.driver_version": "driver", "log.card": "card"}
 

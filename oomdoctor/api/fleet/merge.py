@@ -25,7 +25,7 @@ def merge(stores: Sequence[str], *, into: str | None = None) -> TriageResult:
     """
     folders = [os.path.join(last_store(store), "parts") for store in stores]
     problems = [
-        f"{store}: parts not finished: {unfinished}; a shard still works or ended early: run it again, then merge"
+        f"{store}: parts not finished: {unfinished}; a shard is still running or ended early: run it again, then merge"
         for store, folder in zip(stores, folders)
         if (unfinished := Parts(folder).unfinished())
     ]

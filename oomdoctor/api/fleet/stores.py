@@ -28,10 +28,10 @@ def last_store(store: str | None) -> str:
     """Return a store that is named, or that of the last triage. Raise UsageError if there is none."""
     if store is not None:
         if not os.path.isdir(os.path.join(store, "parts")):
-            raise UsageError(f"--store {store}: no triage is kept there")
+            raise UsageError(f"--store {store}: contains no triage")
         return store
     kept = cache.read(_LAST)
     path = None if kept is None else kept.decode("utf-8", "surrogateescape")
     if path is None or not os.path.isdir(os.path.join(path, "parts")):
-        raise UsageError("there is no triage yet: oomdoctor triage PATHS makes one")
+        raise UsageError("there is no triage yet: create one with oomdoctor triage PATHS")
     return path

@@ -88,5 +88,5 @@ def _jobs(worker: Worker, layouts: Layouts, paths: Sequence[str]) -> list[Job]:
     if not jobs:
         raise UsageError(f"no logs in {', '.join(paths)}")
     if len(jobs) > 1 and any(map(os.path.isdir, paths)):
-        raise UsageError(f"{', '.join(paths)}: the logs of {len(jobs)} jobs; name the files of one, or look at all of them with triage")
+        raise UsageError(f"{', '.join(paths)}: the logs of {len(jobs)} jobs; specify the files of one, or use triage for all of them")
     return jobs

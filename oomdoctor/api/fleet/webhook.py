@@ -30,11 +30,11 @@ def post_json(url: str, text: str) -> None:
             pass
     except error.HTTPError as why:
         why.close()
-        raise UsageError(f"{host} refused the message with status {why.code}") from why
+        raise UsageError(f"{host} rejected the message with status {why.code}") from why
     except OSError as why:
         raise UsageError(f"{host} cannot be reached: {getattr(why, 'reason', why)}") from why
     except (HTTPException, ValueError) as why:  # their messages quote the address
-        raise UsageError(f"{host} cannot be reached: the address is malformed, or the answer is no HTTP") from why
+        raise UsageError(f"{host} cannot be reached: the address is malformed, or the response is not HTTP") from why
 
 
 def _host(url: str) -> str:
@@ -44,5 +44,5 @@ def _host(url: str) -> str:
     except ValueError:
         host = None
     if not host:
-        raise UsageError("--post takes an address that begins with http:// or https:// and names a host")
+        raise UsageError("--post needs a URL that begins with http:// or https:// and includes a host")
     return host

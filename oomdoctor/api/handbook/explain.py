@@ -27,8 +27,7 @@ def page_id(book: Book, text: str) -> str:
         return message
     near = book.near(text)
     raise UsageError(
-        f"nothing is called '{text.strip()[:80]}'"
-        + (f"; near it: {', '.join(near)}" if near else "; `oomdoctor explain` lists what there is")
+        f"nothing is called '{text.strip()[:80]}'" + (f"; similar: {', '.join(near)}" if near else "; `oomdoctor explain` lists everything")
     )
 
 

@@ -42,5 +42,5 @@ def compare_snapshots(before: Path, after: Path, *, rules: Path | None = None) -
 def _device(report: SnapshotReport) -> DeviceExplanation:
     device = decisive([device for file in report.files for device in file.devices])
     if device is None:
-        raise UsageError(f"{report.files[0].name}: it holds no memory of any card")
+        raise UsageError(f"{report.files[0].name}: it contains no memory of any card")
     return device

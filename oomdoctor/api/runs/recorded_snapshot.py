@@ -32,7 +32,7 @@ def recorded_snapshot(evidence: RunEvidence, pack: Pack) -> SnapshotBeside:
     _, rank = min(failed, key=lambda pair: pair[0])
     path, refused = rank.snapshots[0], rank.ooms[0]
     if not _is_readable(path):
-        return SnapshotBeside(gaps=(Gap(path, "it is no file, or larger than a snapshot of a recorder"),))
+        return SnapshotBeside(gaps=(Gap(path, "it is not a file, or is larger than a recorder's snapshot"),))
     totals = {} if refused.device is None or not refused.total_bytes else {refused.device: refused.total_bytes}
     read = read_isolated(path, pack, totals)
     devices = [device for file in read.files for device in file.devices]

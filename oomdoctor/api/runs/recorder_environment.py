@@ -23,7 +23,7 @@ def recorder_environment(out: str | None, level: int, form: str) -> str:
     except NotOurs as why:
         raise UsageError(str(why)) from None
     if injection is None:
-        raise UsageError("no evidence folder can be written here")
+        raise UsageError("no evidence folder can be created here")
     environment = injection.environment(os.environ)
     added = {name: value for name, value in environment.items() if os.environ.get(name) != value} | {"OOMDOCTOR": "1"}
     if form == "ray":

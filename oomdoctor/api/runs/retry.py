@@ -43,9 +43,9 @@ def plan_retry(diagnosis: Diagnosis, command: Sequence[str], folder: str, attemp
     """
     failure = _failure(diagnosis)
     if not failure:
-        return Retry(failure="", why_not="the diagnosis is not sure")
+        return Retry(failure="", why_not="the diagnosis is not certain")
     if any(before == failure for before in _failures(folder, attempt)):
-        return Retry(failure=failure, why_not="the same failure came twice")
+        return Retry(failure=failure, why_not="the same failure occurred twice")
     is_sure = diagnosis.findings[0].confidence in _SURE
     variables = dict(_variables(diagnosis, allowed))
     configs = [name for word in command if (name := _config(word)) is not None]
@@ -122,7 +122,7 @@ def _changed(
         first = f" (--allow {waiting[0]})" if waiting else ""
         return Retry(failure=failure, why_not=f"nothing is left that may be changed without a person{first}")
     if others:
-        return Retry(failure=failure, why_not=f"{others[0]} would have to be changed, too, and the command does not name it")
+        return Retry(failure=failure, why_not=f"{others[0]} would also have to be changed, but the command does not name it")
     apply_fix(changes, place)
     changed = tuple(proposal.id for proposal in changes.choice.taken)
     if script is not None:

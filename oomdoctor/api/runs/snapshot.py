@@ -29,8 +29,8 @@ _LEAST_SECONDS = 30.0
 _CLOCK = 10
 """It may take this many times as long in wall-clock time: other processes use the CPU too, and pure waiting must end eventually."""
 _ENDED = {
-    "timeout": "reading it did not end in time: what it lies on does not answer, or the machine is overloaded",
-    "SIGXCPU": "reading it takes longer than a snapshot of its size does: it is no snapshot, or made to harm",
+    "timeout": "reading it did not finish in time: its storage does not respond, or the machine is overloaded",
+    "SIGXCPU": "reading it takes longer than for a snapshot of its size: it is not a snapshot, or is malicious",
 }
 
 
@@ -78,7 +78,7 @@ def snapshot(files: Paths, *, rules: Path | None = None, totals: Mapping[int, in
         read += answer.files
         gaps += answer.gaps
     if not read:
-        raise UsageError("; ".join(f"{gap.what}: {gap.why}" for gap in gaps) or "no file is named")
+        raise UsageError("; ".join(f"{gap.what}: {gap.why}" for gap in gaps) or "no file given")
     devices = [device for file in read for device in file.devices]
     return SnapshotReport(
         files=tuple(read),
@@ -102,7 +102,7 @@ def read_isolated(path: str, pack: Pack, totals: dict[int, int]) -> ReadSnapshot
     seconds = _LEAST_SECONDS + _SECONDS_PER_MIB * size / (1 << 20)
     answer = run_isolated(work, ReadSnapshot, _CLOCK * seconds, seconds)
     if isinstance(answer, IsolatedFailure):
-        return _unread(path, _ENDED.get(answer.why, f"reading it ended with {answer.why}: it is no snapshot, or made to harm"))
+        return _unread(path, _ENDED.get(answer.why, f"reading it ended with {answer.why}: it is not a snapshot, or is malicious"))
     return answer
 
 
@@ -115,7 +115,7 @@ def _explained(path: str, size: int, holdings: Holdings, totals: Mapping[int, in
     except OSError as error:
         return _unread(path, error.strerror or str(error))
     except MemoryError:
-        return _unread(path, "it asks for more memory than a snapshot of its size needs")
+        return _unread(path, "it requests more memory than a snapshot of its size needs")
     unread = (Gap(_name(path, part.name), part.why) for part in parts if part.recording is None)
     gaps = (Gap(f"{path}: {gap.what}", gap.why, gap.how) for part in parts if part.recording is not None for gap in part.recording.gaps)
     return ReadSnapshot(files, (*unread, *gaps, *(gap for file in files for gap in _inconsistencies(file))))
@@ -129,7 +129,7 @@ def _inconsistencies(file: SnapshotFile) -> Iterator[Gap]:
     """Yield where the trace of a device and the saved state are inconsistent."""
     for device in file.devices:
         if device.disagrees:
-            why = "the trace and the saved state do not fit each other, so sums before the end can be wrong"
+            why = "the trace and the saved state are inconsistent, so sums before the end may be wrong"
             yield Gap(f"{file.name}: device {device.index}", why)
 
 

@@ -108,7 +108,7 @@ def compare_formats(
     now = run.on(card, cards).estimate
     use = _use(run)
     if use == "train" and now.setup.adapters is None:
-        raise UsageError("--formats: all weights are trained, in one format; say --method lora, or --serve")
+        raise UsageError("--formats: all weights are trained, in one format; use --method lora, or --serve")
     formats = [row["format"] for row in table("compared_formats") if row["use"] == use]
     return Alternatives(
         compared="formats",

@@ -63,10 +63,10 @@ def read_header(file: BinaryIO, size: int) -> Header:
     reader = _HeaderBytes(file.read(min(size, MOST_BYTES)))
     try:
         if reader.take(len(_MAGIC)) != _MAGIC:
-            raise UnreadGguf("it is no GGUF file")
+            raise UnreadGguf("it is not a GGUF file")
         version = reader.number(_KIND)
         if version not in _VERSIONS:
-            raise UnreadGguf(f"version {version} of GGUF is not known, or the file is big-endian")
+            raise UnreadGguf(f"GGUF version {version} is not known, or the file is big-endian")
         tensors, pairs = reader.count(_MOST_TENSORS, "tensors"), reader.count(_MOST_VALUES, "values")
         values: dict[str, Value] = {}
         for _ in range(pairs):
@@ -75,7 +75,7 @@ def read_header(file: BinaryIO, size: int) -> Header:
                 values[name] = value
         named = [reader.tensor() for _ in range(tensors)]
     except (LayoutError, EOFError) as why:
-        raise UnreadGguf("its header is cut off" if size <= MOST_BYTES else "its header is too long") from why
+        raise UnreadGguf("its header is truncated" if size <= MOST_BYTES else "its header is too long") from why
     return Header(values, _with_bytes(named, _data_start(values, reader.at), size))
 
 
@@ -118,7 +118,7 @@ class _HeaderBytes:
         if kind == _TEXT:
             return self.text(_LONGEST_TEXT)
         if kind != _LIST or depth > _DEEPEST:
-            raise UnreadGguf(f"its header has values of a type that is not known ({kind})")
+            raise UnreadGguf(f"its header has values of an unknown type ({kind})")
         return self.list(depth)
 
     def list(self, depth: int) -> Value | None:
@@ -137,10 +137,10 @@ class _HeaderBytes:
         """Return the name of a tensor, its shape, and where its bytes begin among those of all."""
         name, dimensions = self.text(_LONGEST_NAME) or "", self.number(_KIND)
         if dimensions > _MOST_DIMENSIONS:
-            raise UnreadGguf(f"its header has a tensor of {dimensions} dimensions")
+            raise UnreadGguf(f"its header has a tensor with {dimensions} dimensions")
         shape = tuple(self.number(_COUNT) for _ in range(dimensions))
         if any(size > _LONGEST_DIMENSION for size in shape):
-            raise UnreadGguf("its header has a tensor of a size that cannot be")
+            raise UnreadGguf("its header has a tensor of an impossible size")
         self.number(_KIND)
         return name, shape, self.number(_COUNT)
 
@@ -156,5 +156,5 @@ def _with_bytes(named: list[tuple[str, tuple[int, ...], int]], start: int, size:
     named.sort(key=lambda each: each[2])
     ends = [*(begin for _, _, begin in named[1:]), max(0, size - start)]
     if any(end < begin for (_, _, begin), end in zip(named, ends)):
-        raise UnreadGguf("the file is cut off: tensors lie behind its end")
+        raise UnreadGguf("the file is truncated: tensors lie beyond its end")
     return tuple(Tensor(name, shape, end - begin) for (name, shape, begin), end in zip(named, ends))

@@ -30,12 +30,12 @@ def gguf_shape(parts: Sequence[Header], name: str) -> Shape:
     """Return the shape of the model in a file, or in all parts of one. Raise UnreadGguf where its header does not say the sizes."""
     values = _Values(parts[0])
     if values.architecture in _TOWERS:
-        raise UnreadGguf("it has a vision tower and no language model: name the file of the model itself")
+        raise UnreadGguf("it has a vision tower and no language model: specify the model's own file")
     tensors = {tensor.name: tensor for part in parts for tensor in part.tensors}
     layers, hidden, heads = (values.needed(key, most) for key, most in _SIZES)
     embedding, head = tensors.get(_EMBEDDING), tensors.get(_HEAD)
     if embedding is None or not embedding.size:
-        raise UnreadGguf(f"it has no {_EMBEDDING}; name the first part where the file is split")
+        raise UnreadGguf(f"it has no {_EMBEDDING}; if the file is split, specify the first part")
     of_layer: dict[int, list[Tensor]] = defaultdict(list)
     for tensor in tensors.values():
         if (matched := _LAYER.match(tensor.name)) is not None:
@@ -96,7 +96,7 @@ class _Values:
         size = max(self.numbers(key), default=0)
         if not 0 < size <= most:
             named = self.architecture if _PLAIN.fullmatch(self.architecture) else "ARCHITECTURE"
-            raise UnreadGguf(f"its header does not say {named}.{key}")
+            raise UnreadGguf(f"its header has no {named}.{key}")
         return size
 
 

@@ -73,9 +73,9 @@ class SignatureRecord(Record, frozen=True, kw_only=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         if self.says is None and not (self.literals and all(example.text for example in self.examples)):
-            raise ValueError("a message needs a literal, and each example its text")
+            raise ValueError("a message needs a literal, and each example needs its text")
         if self.says is not None and (self.literals or self.pattern or self.family):
-            raise ValueError("what is seen and quoted is not printed: no literal, pattern or family")
+            raise ValueError("a quoted observation is not printed: no literal, pattern or family")
 
 
 class SignatureFile(Record, frozen=True, kw_only=True):

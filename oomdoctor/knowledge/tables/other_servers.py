@@ -21,7 +21,7 @@ def other_server(paths: Iterable[str]) -> str | None:
         if row is not None:
             near = row["nearest"]
             return (
-                f"{row['title']} ({row['command']}) is not counted here; the nearest that is: {near}. "
-                f"Ask with --serve --framework {near} --model NAME"
+                f"{row['title']} ({row['command']}) is not modeled here; the closest that is: {near}. Use --serve --framework {near} "
+                "--model NAME"
             )
     return None

@@ -67,7 +67,7 @@ def collect_driver(root: Root, query: IsolatedProcess[DriverReport], torch: str 
     names = required_symbols(table("nvml_symbols"), torch)
     report = query.result()
     if isinstance(report, IsolatedFailure):
-        why = "it did not answer in time" if report.why == "timeout" else f"it crashed ({report.why})"
+        why = "it did not respond in time" if report.why == "timeout" else f"it crashed ({report.why})"
         driver = Driver(state="error", message=f"NVML: {why}")
         failed = NvmlAnswers(driver=driver, gpus_known=False, gaps=(Gap("GPUs", f"NVML: {why}", "nvidia-smi"),))
         return merge_driver_facts(root, failed, NvmlLibrary(loaded=False), names)

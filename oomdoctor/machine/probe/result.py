@@ -28,8 +28,8 @@ def merge_interpreter(result: ProbeResult, layout: Python) -> Python | None:
 def explain_failure(result: ProbeResult) -> str:
     """Return why an interpreter did not describe itself."""
     if result.timed_out:
-        return "did not answer in time"
-    return f"ended by {result.signal}" if result.signal else result.error or "gave no answer"
+        return "did not respond in time"
+    return f"killed by {result.signal}" if result.signal else result.error or "returned no answer"
 
 
 def merge_torch_build(build: TorchBuild | None, result: ProbeResult | None) -> TorchBuild | None:

@@ -62,7 +62,7 @@ def _gathered_by_fsdp(setup: Setup) -> Term:
 
 def _unpacked(setup: Setup) -> Term:
     largest = max(count.largest_linear(setup.shape), count.embedding(setup.shape) if setup.stack.packs_head else 0)
-    return term("unpacked weights", HALF * largest, "one matrix unpacked to 16 bit: bitsandbytes MatMul4Bit", low=0.5, high=2.0)
+    return term("unpacked weights", HALF * largest, "one matrix unpacked to 16-bit: bitsandbytes MatMul4Bit", low=0.5, high=2.0)
 
 
 def _kept_unpacked(setup: Setup) -> Term:
@@ -73,7 +73,7 @@ def _kept_unpacked(setup: Setup) -> Term:
     shape = setup.shape
     layers = 1.0 if setup.checkpointing == "full" else card_placement(setup).layers
     kept = HALF * count.linears(shape) / shape.layers * layers + _UNPACKING * count.largest_linear(shape)
-    basis = "a layer's matrices in 16 bit, kept for their product's backward pass: auto_gptq/nn_modules/qlinear/qlinear_cuda_old.py"
+    basis = "a layer's matrices in 16-bit, kept for the backward pass of their products: auto_gptq/nn_modules/qlinear/qlinear_cuda_old.py"
     return term("unpacked weights", kept, basis, low=0.3, high=1.5)
 
 
@@ -81,7 +81,7 @@ def _rebuilt(setup: Setup) -> Term:
     """Return matrices that kernels materialize in 16 bit: GPTQ's preallocated ones are for inference; AWQ's only for long inputs."""
     shape = setup.shape
     ready = _READY * max(shape.intermediate, shape.hidden) if setup.weights.keeps_unpacked else 0
-    basis = "one matrix in 16 bit: temp_dq, temp_state of auto_gptq/modeling/_utils.py, dequantize_weights_cuda of awq/modules/linear"
+    basis = "one matrix in 16-bit: temp_dq, temp_state of auto_gptq/modeling/_utils.py, dequantize_weights_cuda of awq/modules/linear"
     return term("unpacked weights", HALF * (count.largest_linear(shape) + ready), basis, low=0.0, high=2.0)
 
 

@@ -26,7 +26,7 @@ def known_version(settings: RunSettings) -> str | None:
     """Return the release that settings name, the last if they name a series. Raise UsageError if what they name is not a release."""
     named = settings.server_version
     if named is not None and parse_version(named) is None:
-        raise UsageError(f"the server's version: {named!r} is none; write it as the package does (0.8.5)")
+        raise UsageError(f"the server's version: {named!r} is not valid; write it as the package does (0.8.5)")
     return last_release(named)
 
 
@@ -35,11 +35,11 @@ def newest_release(record: ServerRecord, settings: RunSettings) -> Assumption:
     if before := settings.server_before:
         option = settings.removed_option
         older = Text(
-            f"{record.title} before {before}, which refuses {option}", f"{record.title} {before} 之前的版本（该版本起不再接受 {option}）"
+            f"{record.title} before {before}, which rejects {option}", f"{record.title} {before} 之前的版本（该版本起不再接受 {option}）"
         )
         return Assumption(id=_ID, text=older, is_question=True)
     name = f"{record.title} {record.newest}"
-    text = Text(f"{name}, the newest that is known here", f"{name}，即这里所知的最新版本")
+    text = Text(f"{name}, the newest known here", f"{name}，即这里所知的最新版本")
     return Assumption(id=_ID, text=text, is_question=True)
 
 

@@ -82,7 +82,7 @@ def _draft(setup: Setup, server: Server) -> Term | None:
     if not server.drafted or server.profile.drafts_inside:
         return None
     loaded = loaded_weights(setup, server).bytes - loaded_weights(setup, replace(server, drafted=0)).bytes
-    return term("draft", loaded, "the layer of the model that proposes tokens", low=0.8, high=1.5)
+    return term("draft", loaded, "the model's token-proposal layer", low=0.8, high=1.5)
 
 
 def graph_sizes(largest: int) -> int:

@@ -90,7 +90,7 @@ def _phases(terms: tuple[Term, ...], beside: tuple[Term, ...], cache: ByteRange)
     yield Phase(name="load", terms=(loaded, *context))
     yield Phase(name="profile", terms=(loaded, *(term for term in every if term.name in _WORK), *context))
     expected, low, high = (max(0, size) for size in (cache.expected, cache.low, cache.high))
-    filled = Term(name="kv cache", bytes=expected, low=low, high=high, basis="what the share leaves")
+    filled = Term(name="kv cache", bytes=expected, low=low, high=high, basis="the remainder of the share")
     yield Phase(name="serving", terms=(*terms, filled, *beside))
 
 
@@ -127,7 +127,7 @@ def is_plain_text(shape: Shape) -> bool:
 def cuda_context(setup: Setup) -> Term:
     """Return the CUDA context with NCCL."""
     cards = min(_cards(setup), _MACHINE)
-    basis = "CUDA context and NCCL before the first weight: vLLM's and SGLang's logs of free memory at the start"
+    basis = "CUDA context and NCCL before the first weight: free memory at startup in vLLM's and SGLang's logs"
     return term("context", _CONTEXT + (_BETWEEN * cards if cards > 1 else 0), basis, low=0.3, high=1.6)
 
 
@@ -169,7 +169,7 @@ def cuda_graphs(setup: Setup, server: Server, sizes: int, each: float, around: f
         return None
     layers = setup.shape.layers / setup.layout.pipeline
     size = sizes * (layers * each + around)
-    return term("cuda graphs", size, f"{sizes} sizes of batches x layers, as the servers print it", low=0.2, high=1.8)
+    return term("cuda graphs", size, f"{sizes} batch sizes x layers, as printed by the servers", low=0.2, high=1.8)
 
 
 def _cards(setup: Setup) -> int:

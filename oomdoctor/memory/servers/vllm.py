@@ -101,7 +101,7 @@ def profiled_step(setup: Setup, server: Server) -> Term:
     media = tried_media(setup, server)
     peaks = [_more(one_step(setup, server), media.kept), _more(_sampler(setup, server, media), media.kept)]
     if media.encoder:
-        basis = "pictures or a video of the largest size in the encoder: vllm/v1/worker/gpu_model_runner.py, profile_run"
+        basis = "images or a video of the largest size in the encoder: vllm/v1/worker/gpu_model_runner.py, profile_run"
         peaks.append(term("encoder", media.encoder, basis, low=_ENCODER_LOW, high=_ENCODER_HIGH))
     larger = max(peaks, key=lambda term: term.bytes)
     return replace(larger, low=max(term.low for term in peaks), high=max(term.high for term in peaks))
@@ -153,7 +153,7 @@ def _graph_sizes(server: Server) -> int:
 
 
 def _outside_torch(setup: Setup, server: Server) -> Term:
-    basis = "what grows outside of torch until the profile run ends: vLLM prints it as non_torch_memory"
+    basis = "growth outside torch until the profiling run ends: vLLM prints it as non_torch_memory"
     made = term("outside torch", server.profile.outside, basis, low=_OUTSIDE_LOW)
     more = _OUTSIDE_MORE if setup.layout.tensor * setup.layout.pipeline == 1 else _OUTSIDE_MORE_BETWEEN
     return replace(made, high=round(made.bytes + more))

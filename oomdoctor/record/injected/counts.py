@@ -57,4 +57,4 @@ class CounterRing:
 def _put(descriptor: int, data: bytes, place: int) -> None:
     os.lseek(descriptor, place, os.SEEK_SET)
     if os.write(descriptor, data) != len(data):
-        raise OSError("a record was cut")
+        raise OSError("a record was truncated")

@@ -38,7 +38,7 @@ class Accelerator:
     def attach(self, observer: Callable[[int, int, int, int], None]) -> None:
         """Have a function called for each failed request."""
         if version_of(self._torch) < _DEADLOCKS_BEFORE:
-            note("failed requests", "torch before 2.1 can deadlock where they are observed", "torch 2.1 or later")
+            note("failed requests", "torch before 2.1 can deadlock when they are observed", "torch 2.1 or later")
             return
         attach = self._native("attach_out_of_memory_observer")
         if attach is None:
@@ -52,11 +52,11 @@ class Accelerator:
         if level == 0 or record is None:
             return
         if version_of(self._torch) < _DEADLOCKS_BEFORE:
-            note("stacks of what lives", "torch before 2.1 can deadlock where stacks are recorded", "torch 2.1 or later")
+            note("stacks of what lives", "torch before 2.1 can deadlock when stacks are recorded", "torch 2.1 or later")
             return
         is_recording = self._native("isHistoryEnabled")
         if is_recording is not None and is_recording():
-            note("history", "the program records its own")
+            note("history", "the program records its own history")
             return
         settings: Figures = {"enabled": "state", "context": "state", "stacks": "python"}
         if level == 2:
@@ -65,7 +65,7 @@ class Accelerator:
         if "stacks" not in known:
             known = inspect.signature(getattr(self._memory, "_record_memory_history_impl", record)).parameters
         if "stacks" not in known:
-            note("stacks of what lives", "this torch records no stacks of Python alone")
+            note("stacks of what lives", "this torch cannot record only Python stacks")
             return
         record(**{name: value for name, value in settings.items() if name in known})
 

@@ -89,7 +89,7 @@ class RankFiles:
 
         path = self.path(kind)
         if not self._put(path, write, self._most - self._taken(path)):
-            note(kind, "the snapshots of the run would take more than %d MiB" % (self._most >> 20), "oomdoctor run --level 1")
+            note(kind, "the snapshots of the run would need more than %d MiB" % (self._most >> 20), "oomdoctor run --level 1")
 
     def _put(self, path: str, write: Callable[[Any], Any], most: int) -> bool:
         """Write beside a file and take its place, unless it is too large; leave nothing half."""

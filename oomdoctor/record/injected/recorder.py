@@ -105,7 +105,7 @@ class ProcessRecorder:
         optimizer = sys.modules.get("torch.optim.optimizer")
         register = getattr(optimizer, "register_optimizer_step_post_hook", None)
         if register is None:
-            note("steps", "this torch has no hook behind a step", "torch 2.0 or later")
+            note("steps", "this torch has no hook after a step", "torch 2.0 or later")
         else:
             register(self._stepped)
 

@@ -64,7 +64,7 @@ class Cards:
             self._unread += os.read(self._beside.reader, _MOST_WAITING)
         except BlockingIOError:
             if time.monotonic() - self._time > _STALE:
-                self._gap("NVML does not answer")
+                self._gap("NVML does not respond")
             return
         except OSError:
             return

@@ -87,8 +87,8 @@ def _unmet(tree: ProcessTree, started: int | None) -> tuple[EvidenceGap, ...]:
     if not tree.is_full() and passing < _MANY_PASSING:
         return ()
     bound = "" if started is None else f"; the machine started {started:,} processes and threads meanwhile"
-    why = "more than are kept" if tree.is_full() else f"{passing:,} were met once and gone at the next look, others not at all"
-    return (EvidenceGap(what=f"processes beside the {len(tree.seen):,} that are listed", why=f"{why}{bound}"),)
+    why = "more than the limit" if tree.is_full() else f"{passing:,} were seen once and gone at the next sample, others not at all"
+    return (EvidenceGap(what=f"processes other than the {len(tree.seen):,} listed", why=f"{why}{bound}"),)
 
 
 class Sampler:
@@ -176,7 +176,7 @@ class Sampler:
         return free
 
 
-_NO_KERNEL = EvidenceGap(what="lines of the kernel", why="/dev/kmsg may not be read here", how="dmesg, on the host")
+_NO_KERNEL = EvidenceGap(what="kernel log lines", why="/dev/kmsg is not readable here", how="dmesg, on the host")
 _NEARLY = 0.97
 
 

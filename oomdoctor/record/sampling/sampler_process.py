@@ -67,7 +67,7 @@ class SamplerProcess:
         self._beside.kill()
         with suppress(DecodeError):
             return decode(data, type=Summary)
-        return Summary(gaps=(EvidenceGap(what="the processes of the run", why="the sampler did not answer"),))
+        return Summary(gaps=(EvidenceGap(what="the processes of the run", why="the sampler did not respond"),))
 
 
 def _live(*given: object) -> None:

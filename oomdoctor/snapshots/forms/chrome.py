@@ -29,8 +29,8 @@ _MOST = 1 << 62
 _MOST_DEVICES = 1024
 _SIGNS = (b'"traceEvents"', b'"deviceProperties"', b'"schemaVersion"', b'"ph"')
 _LACKS = Gap(
-    "the lines that asked, and where free memory lay",
-    "a trace of the profiler holds the sizes and addresses of blocks only",
+    "the requesting lines, and the location of free memory",
+    "a profiler trace contains only sizes and addresses of blocks",
     'torch.cuda.memory._record_memory_history(stacks="python"), then torch.cuda.memory._dump_snapshot("memory.pickle")',
 )
 
@@ -103,7 +103,7 @@ class _MemoryEvents:
             raise NotReadable("it is a trace without memory events: record it with profile_memory=True")
         devices = tuple(self._device(index, ledger) for index, ledger in sorted(self._ledgers.items()))
         if not devices:
-            raise NotReadable("its memory events are of the host only")
+            raise NotReadable("its memory events cover only the host")
         steps = [
             Annotation(name, is_start, device.index, time)
             for name, begin, end in self._steps

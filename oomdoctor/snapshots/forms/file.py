@@ -63,7 +63,7 @@ def read_file(path: str, size: int, limit: Limit = unlimited) -> tuple[FilePart,
         source, is_packed = plain_source(file, damage)
         first = source.first.removeprefix(_TEXT_MARK).lstrip()
         if not first:
-            raise NotReadable(damage[0] if damage else "it is empty: the process ended before it had written it")
+            raise NotReadable(damage[0] if damage else "it is empty: the process ended before writing it")
         if first[:1] in b"{[" and is_chrome_trace(first):
             return _with_damage((FilePart(None, chrome_trace(source)),), damage)
         _refuse_others(first)
@@ -94,9 +94,9 @@ def _refuse_others(first: bytes) -> None:
     """Raise NotReadable for what is none of the forms: before all of it is unpacked."""
     start = first[:256].lower()
     if b"<svg" in start:
-        raise NotReadable("it is a flame graph, a drawing of sums; give the snapshot that it was made from")
+        raise NotReadable("it is a flame graph, which shows only sums; give the snapshot it was made from")
     if not (first[:1] in (_PICKLE, b"{", b"[") or first.startswith(_ZIP) or is_page(first)):
-        raise NotReadable("it is neither a snapshot of PyTorch, nor a page of memory_viz, nor a trace or timeline of its profiler")
+        raise NotReadable("it is neither a PyTorch snapshot, nor a memory_viz page, nor a profiler trace or timeline")
 
 
 def parts_of(data: bytes, first: bytes, limit: Limit = unlimited) -> Iterator[FilePart]:
@@ -124,7 +124,7 @@ def _pickle(data: bytes) -> Recording:
     for _ in range(2):
         at = data.find(b".\x80\x02", at) + 1
         if not at:
-            raise NotReadable("it is cut off before the snapshot begins")
+            raise NotReadable("it is truncated before the snapshot begins")
     return read_pickle(io.BytesIO(data[at:]), len(data))
 
 
@@ -148,16 +148,16 @@ def _json(data: bytes) -> Recording:
     try:
         value = msgspec.json.decode(data.removeprefix(_TEXT_MARK))
     except RecursionError:
-        raise NotReadable("it is JSON that is nested deeper than any snapshot") from None
+        raise NotReadable("it is JSON nested more deeply than any snapshot") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise NotReadable(f"it is JSON that is damaged or cut off: {error}") from None
+        raise NotReadable(f"it is damaged or truncated JSON: {error}") from None
     read = read_timeline(value) if isinstance(value, list) else None
     return recording(value, len(data)) if read is None else read
 
 
 def _with_damage(parts: tuple[FilePart, ...], damage: list[str]) -> tuple[FilePart, ...]:
     """Add what was wrong with the archive to what the recordings cannot tell."""
-    gaps = tuple(Gap("a part of the file", why) for why in damage)
+    gaps = tuple(Gap("part of the file", why) for why in damage)
     return tuple(part if part.recording is None else replace(part, recording=_lacking(part.recording, gaps)) for part in parts)
 
 

@@ -119,4 +119,4 @@ def pickle_in_zip(file: BinaryIO) -> Iterator[ByteSource]:
             with archive.open(inside) as member:
                 yield Bounded(member, file)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError) as error:
-        raise NotReadable(f"it is a zip that is damaged or cut off: {error}") from None
+        raise NotReadable(f"it is a damaged or truncated zip: {error}") from None

@@ -32,9 +32,9 @@ def files_in_page(data: bytes) -> Iterator[tuple[str, bytes | str]]:
         name = begin[1].decode("utf-8", "replace")
         yield name, _decoded(data[begin.end() : at])
     if not count and _PICTURE in data:
-        raise NotReadable("it is a page with a picture only; export_memory_timeline gives the figures as .json.gz or .raw.json.gz")
+        raise NotReadable("it is a page with only an image; export_memory_timeline gives the figures as .json.gz or .raw.json.gz")
     if not count:
-        raise NotReadable("it is a page, and no snapshot stands in it")
+        raise NotReadable("it is a page without a snapshot")
 
 
 def _decoded(text: bytes) -> bytes | str:

@@ -22,8 +22,8 @@ _BY_CATEGORY = [NO_STACK, *(_STACKS.add("", category=profiled(name)) for name in
 _PREEXISTING, _CREATE, _VERSION, _DESTROY = 1, 2, 3, 4
 _MOST = 1 << 62
 _LACKS = Gap(
-    "the lines that asked, segments and failed requests",
-    "a memory timeline of the profiler holds bytes by category only",
+    "the requesting lines, segments and failed requests",
+    "a profiler memory timeline contains only bytes by category",
     'torch.cuda.memory._record_memory_history(stacks="python"), then torch.cuda.memory._dump_snapshot("memory.pickle")',
 )
 
@@ -54,7 +54,7 @@ def _series(times: Sequence[object], sizes: Sequence[object]) -> Device:
     totals = [0] * len(_BY_CATEGORY)
     for row, (time, amounts) in enumerate(zip(times, sizes, strict=True)):
         if not isinstance(amounts, list):
-            raise NotReadable("it is no timeline: a row of sizes is none")
+            raise NotReadable("it is not a timeline: a row of sizes is invalid")
         at = time if type(time) is int and 0 <= time < _MOST else 0
         missing = [0, *(_bytes(amount) - totals[category] for category, amount in enumerate(amounts[1 : len(_BY_CATEGORY)], 1))]
         for category, change in enumerate(missing):
@@ -92,7 +92,7 @@ def _raw(rows: Sequence[object]) -> Recording:
         else:
             unreadable += 1
     if unreadable == len(rows):
-        raise NotReadable("it is a list of rows, and none of them is one of a memory timeline")
+        raise NotReadable("it is a list of rows, but none of them belongs to a memory timeline")
     return _recorded(ledger.device(0), unreadable)
 
 

@@ -48,7 +48,7 @@ class Unpickler:
                     raise window.unreadable()
                 act()
         except _DAMAGE as error:
-            raise NotReadable(f"its opcodes do not fit together at byte {window.position}: {error}") from None
+            raise NotReadable(f"its opcodes are inconsistent at byte {window.position}: {error}") from None
 
     def so_far(self) -> dict[str, object]:
         """Return the items of the outermost dict that are whole, where the pickle is cut off or damaged."""
@@ -65,7 +65,7 @@ class Unpickler:
         if length is None:
             digits = data[at + 1]
             if not 0 < digits <= 9 or (digits == 9 and data[at + 10]):
-                raise ValueError("a number of more than 64 bits")
+                raise ValueError("a number larger than 64 bits")
             length = 2 + digits
         self._stack.append(whole_number(data[at : at + length]))
         self._window.at = at + length
@@ -99,7 +99,7 @@ class Unpickler:
     def _pair(self) -> None:
         second, first = self._stack.pop(), self._stack.pop()
         if type(first) is not int or type(second) is not int:
-            raise TypeError("a pair that is not of two numbers")
+            raise TypeError("a pair that does not consist of two numbers")
         self._stack.append((first, second))
         self._window.at += 1
 
@@ -139,7 +139,7 @@ class Unpickler:
 
     def _mark(self) -> None:
         if len(self._marks) >= _DEEPEST:
-            raise ValueError("it is nested deeper than any snapshot")
+            raise ValueError("it is nested more deeply than any snapshot")
         self._marks.append(len(self._stack))
         self._window.at += 1
         frames = gets_at(self._window.data, self._window.at)  # a list of frames stands behind a mark

@@ -58,5 +58,5 @@ class PickleWindow:
     def unreadable(self) -> NotReadable:
         """Return what is wrong with the byte that is read."""
         if self.end is not None and self.at >= self.end:
-            return NotReadable(f"it is cut off at byte {self._before + self.end}")
-        return NotReadable(f"the opcode {self.data[self.at : self.at + 1]!r} at byte {self.position} is none that a snapshot has")
+            return NotReadable(f"it is truncated at byte {self._before + self.end}")
+        return NotReadable(f"the opcode {self.data[self.at : self.at + 1]!r} at byte {self.position} does not occur in snapshots")

@@ -77,7 +77,7 @@ def _copy(placed: Sequence[PlacedFile], folder: str) -> dict[str, str]:
             copy.write(got)
     for number, file in enumerate(file for file in away if file.size > _SMALL):
         path = _name(folder, f"large{number}", file.path)
-        why = "larger than is copied out of a store" if file.size > _LARGEST else fetch_large(file, path)
+        why = "too large to copy from a store" if file.size > _LARGEST else fetch_large(file, path)
         if why is None:
             _DOWNLOADS[file.path] = path
         else:

@@ -42,7 +42,7 @@ def run(task: Task, parts: Sequence[int], processes: int) -> Iterator[Finished]:
         except BrokenProcessPool as why:
             # The system kills a process if memory runs short: the remaining parts are tried once more, one at a time.
             if is_last:
-                raise UsageError("a process that reads logs was killed twice; --jobs 1 reads with less memory") from why
+                raise UsageError("a reader process was killed twice; --jobs 1 uses less memory") from why
             processes = 1
             continue
         return
@@ -62,7 +62,7 @@ def _start(lock: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with, args=(parent_process(),), daemon=True).start()
     if share(lock) is None:
-        sys.exit(f"another triage is at work with {lock}")
+        sys.exit(f"another triage is using {lock}")
 
 
 def _end_with(leader: BaseProcess | None) -> None:

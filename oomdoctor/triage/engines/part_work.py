@@ -67,7 +67,7 @@ class Finished(Struct, frozen=True):
 def finish(task: Task, number: int) -> Finished:
     """Bring a part up to date, in a process that works for one task. Raise UsageError if this process has a different version."""
     if task.tool != __version__:
-        raise UsageError(f"oomdoctor {__version__} is installed where the work is done, and {task.tool} where it was asked for")
+        raise UsageError(f"oomdoctor {__version__} is installed on the worker, but the caller has {task.tool}")
     return _worker(task).finish(number)
 
 

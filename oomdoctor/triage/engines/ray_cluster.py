@@ -38,7 +38,7 @@ def run(task: Task, parts: Sequence[int], address: str | None = None) -> Iterato
             try:
                 yield ray.get(done)
             except ray.exceptions.RayTaskError as why:
-                raise UsageError(f"Ray could not do the work: {str(why).strip().splitlines()[-1]}") from why
+                raise UsageError(f"Ray could not complete the work: {str(why).strip().splitlines()[-1]}") from why
             except ray.exceptions.RayError as why:
                 yield Finished(number, 0, 0, 0, problem=str(why).strip().splitlines()[0])
     finally:

@@ -66,7 +66,7 @@ def keep_records(paths: Sequence[str], path: str) -> list[str]:
             before = len(wrong) + len(kills)
             added = base.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", map(_columns, _read(file, wrong, kills)))
             if added.rowcount <= 0 and len(wrong) + len(kills) == before:
-                wrong.append(f"{file}: empty: it tells of no job" if not os.path.getsize(file) else f"{file}: it tells of no job")
+                wrong.append(f"{file}: empty: it contains no jobs" if not os.path.getsize(file) else f"{file}: it contains no jobs")
         base.execute("CREATE INDEX by_job ON records (job)")
         base.execute("CREATE INDEX by_uid ON records (uid)")
         base.execute("CREATE INDEX by_end ON records (node, ended)")
@@ -119,7 +119,7 @@ def _read(path: str, wrong: list[str], kills: list[MemoryKill]) -> Iterator[JobR
             elif "|" in first:
                 yield from read_sacct(file)
             elif first:
-                wrong.append(f"{path}: neither sacct --parsable2 nor JSON of Slurm or kubectl")
+                wrong.append(f"{path}: neither sacct --parsable2 nor JSON from Slurm or kubectl")
     except OSError as why:
         wrong.append(f"{path}: {(why.strerror or str(why)).lower()}")
 
@@ -136,7 +136,7 @@ def _of_objects(path: str, wrong: list[str], kills: list[MemoryKill]) -> Iterato
             broken += records is None
             yield from records or ()
     if broken:
-        wrong.append(f"{path}: {broken} objects are no JSON of Slurm or kubectl")
+        wrong.append(f"{path}: {broken} objects are not JSON from Slurm or kubectl")
 
 
 def _of_object(text: bytes, kills: list[MemoryKill]) -> list[JobRecord] | None:

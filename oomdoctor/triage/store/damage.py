@@ -14,7 +14,7 @@ from oomdoctor.triage.store.sealed import keep_sealed, read_sealed
 
 _FILE = "held.json"
 _NAMED = 4
-_LIST_LOST = f"{_FILE} is damaged: whether a part is missing is not known"
+_LIST_LOST = f"{_FILE} is damaged: whether a part is missing is unknown"
 
 
 class DamagedPart(Struct, frozen=True):
@@ -53,8 +53,8 @@ def told_of_repair(store: str, damaged: Sequence[DamagedPart]) -> list[str]:
     parts = [
         f"{store}: {_named(damaged)}: the logs of these parts were read again",
         f"jobs now: {sum(now.get(part.number, 0) for part in damaged):,}",
-        "before: not known" if any(part.held is None for part in damaged) else f"before: {before:,}",
-        *([f"lost, since their logs are gone: {lost:,}"] if lost else []),
+        "before: unknown" if any(part.held is None for part in damaged) else f"before: {before:,}",
+        *([f"lost, because their logs are gone: {lost:,}"] if lost else []),
     ]
     return [*told, ", ".join(parts)]
 
@@ -73,9 +73,9 @@ def _damage_of(parts: Parts, number: int, held: int | None) -> str | None:
     if part is None:
         return "is missing" if held else None
     if not part.is_whole:
-        return "is of another form" if part.has_other_form else "is damaged"
+        return "has a different format" if part.has_other_form else "is damaged"
     if part.head is not None and part.head.jobs < (held or 0):
-        return f"holds {part.head.jobs:,} of {held:,} jobs"
+        return f"has {part.head.jobs:,} of {held:,} jobs"
     return None
 
 

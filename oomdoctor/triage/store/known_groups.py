@@ -19,7 +19,7 @@ from oomdoctor.triage.store.sealed import keep_sealed, read_sealed
 _QUIET = timedelta(days=7)
 """A group that had no failure for this long and then has one again came back."""
 _FILE = "groups.json"
-GROUPS_LOST = f"{_FILE} is damaged: which groups earlier runs knew is lost, so every group counts as new"
+GROUPS_LOST = f"{_FILE} is damaged: the groups known from earlier runs are lost, so every group counts as new"
 
 
 class KnownGroup(Struct, frozen=True, kw_only=True):

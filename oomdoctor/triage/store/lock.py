@@ -26,7 +26,7 @@ def alone(path: str) -> Iterator[None]:
         until = time.monotonic() + _PATIENCE
         while not _take(handle):
             if time.monotonic() > until:
-                raise UsageError(f"another triage is at work in {os.path.dirname(path)}: wait for it, or choose another --store")
+                raise UsageError(f"another triage is running in {os.path.dirname(path)}: wait for it, or choose another --store")
             time.sleep(0.05)
         yield
     finally:

@@ -30,7 +30,7 @@ _CLOSED = {
 """DuckDB settings: nothing is fetched, no Python variable becomes a table, nothing is written outside memory."""
 
 
-_ONE_SELECT = "a query is one SELECT, and reads nothing but the table `jobs`"
+_ONE_SELECT = "a query is a single SELECT that reads only the table `jobs`"
 
 
 class Answer(Struct, frozen=True):
@@ -82,7 +82,7 @@ def _stopped_after(seconds: float, stop: Callable[[], object]) -> Iterator[None]
         yield
     except Exception as why:
         if is_late.is_set():
-            raise UsageError(f"the query was stopped after {seconds:g} s; --timeout gives it more") from why
+            raise UsageError(f"the query was stopped after {seconds:g} s; raise the limit with --timeout") from why
         raise
     finally:
         timer.cancel()
@@ -147,7 +147,7 @@ def _loaded(path: str) -> sqlite3.Connection:
     except OSError as why:
         raise UsageError(f"{path}: {(why.strerror or str(why)).lower()}") from why
     except (DecodeError, UnicodeDecodeError, OverflowError) as why:
-        raise UsageError(f"{path}: these are no rows of triage: {_first_line(why)}") from why
+        raise UsageError(f"{path}: not triage rows: {_first_line(why)}") from why
     return base
 
 
