@@ -21,10 +21,10 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-OUTSIDE = "outside of the folders that may be read"
+OUTSIDE = "outside the folders that may be read"
 DEVICE = "a device, not a file"
 PIPE = "a pipe, not a file"
-NO_WRITER = "nobody writes to this pipe"
+NO_WRITER = "no process writes to this pipe"
 _FENCE = "OOMDOCTOR_ONLY_BELOW"
 """The environment variable that holds the folders, as JSON: processes inherit it."""
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0)

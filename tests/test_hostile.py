@@ -301,7 +301,7 @@ def test_a_pipe_that_nobody_writes_to(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(opening, "_FIRST_BYTES_S", 0.05)
     path = str(tmp_path / "pipe")
     os.mkfifo(path)
-    assert gaps(path) == [(path, "nobody writes to this pipe")]
+    assert gaps(path) == [(path, "no process writes to this pipe")]
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "compressed"])

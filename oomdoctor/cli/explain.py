@@ -31,8 +31,8 @@ _SHOWN = 80
 def explain(terms: tuple[str, ...], format_: str, output: str | None, lang: str | None, rules: str | None) -> None:
     """Explain a problem, a fix, a cause, a message or a source: what it is, why it happens, what to do, what does not help.
 
-    ID is an id of a report or of `oomdoctor rules list`, an area such as `device`, or `fixes`, `signatures`, `sources`, `bugs`.
-    TEXT is a piece of a message: the page of that message is shown; or a few words: the pages that speak of them are listed.
+    ID is an ID from a report or from `oomdoctor rules list`, an area such as `device`, or `fixes`, `signatures`, `sources`, `bugs`.
+    TEXT is part of a message, which shows the page for that message, or a few words, which list the pages that mention them.
     Without either, the areas are listed.
 
     \b
@@ -44,7 +44,7 @@ def explain(terms: tuple[str, ...], format_: str, output: str | None, lang: str 
       oomdoctor explain 显存碎片 --lang zh
       oomdoctor explain article-nvml-assert --format markdown
 
-    Exit status: 0, or 2 where nothing has that name.
+    Exit status: 0, or 2 if nothing has that name.
     """
     book = Book(load_pack(over=rules))
     text = redact_secrets(" ".join(terms)[:_LONGEST]).strip()

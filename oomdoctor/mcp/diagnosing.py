@@ -38,7 +38,7 @@ from oomdoctor.triage.row import JobRow
 from oomdoctor.triage.store.parts import Parts
 
 _NOT_READ = 3
-Logs = Annotated[list[str], Field(description="Logs of one run: files (also .gz, .zst, .xz, .bz2), folders, or an evidence folder.")]
+Logs = Annotated[list[str], Field(description="Logs of one run: files (including .gz, .zst, .xz, .bz2), folders, or an evidence folder.")]
 Configs = Annotated[list[str], Field(description="Config files and launch scripts of the run.")]
 
 
@@ -53,12 +53,12 @@ class DiagnosingTools:
         logs: Logs = [],  # noqa: B006 - the default stands in the tool's schema
         text: Annotated[str, Field(description="The text of a log, instead of files.")] = "",
         config: Configs = [],  # noqa: B006
-        series: Annotated[list[str], Field(description="Memory over time: CSV of nvidia-smi, DCGM, trackers.")] = [],  # noqa: B006
+        series: Annotated[list[str], Field(description="Memory over time: CSV from nvidia-smi, DCGM, trackers.")] = [],  # noqa: B006
         snapshots: Annotated[list[str], Field(description="Memory snapshots of the run (pickle).")] = [],  # noqa: B006
     ) -> DiagnosisAnswer:
-        """Say whether a run died of memory, of which, where first, why, and what to change.
+        """Find out whether a run ran out of memory, which memory it was, what failed first, why, and what to change.
 
-        Give the files of one run, or a pasted text. Reads only.
+        Give the files of one run, or pasted text. Read-only.
         """
         if bool(logs) == bool(text):
             raise UsageError("give the run's files as `logs`, or a log as `text`")
@@ -97,13 +97,13 @@ class DiagnosingTools:
     def triage_logs(
         self,
         paths: Annotated[list[str], Field(description="Folders or files with the logs of many jobs.", min_length=1)],
-        records: Annotated[list[str], Field(description="What the scheduler says: sacct --parsable2, JSON of Slurm or kubectl.")] = [],  # noqa: B006
+        records: Annotated[list[str], Field(description="Scheduler records: sacct --parsable2, JSON from Slurm or kubectl.")] = [],  # noqa: B006
         offset: Annotated[int, Field(description="The first row to return.", ge=0)] = 0,
         limit: Annotated[int, Field(description="Rows to return.", ge=1, le=100)] = 5,
     ) -> TriageAnswer:
-        """Say of folders of job logs which jobs died of memory, and which of them are the same.
+        """Find the jobs that ran out of memory in folders of job logs, and group the same failures.
 
-        Rows are kept in oomdoctor's cache, so that a second call reads only what is new. The logs are only read.
+        Rows are kept in oomdoctor's cache, so a second call reads only what is new. The logs are not modified.
         """
         result = triage(self._box.roots.paths(paths), redact=redact_line, records=self._box.roots.paths(records), jobs=os.cpu_count() or 1)
         fleet, known, wording = result.fleet, result.known, self._box.wording
@@ -127,7 +127,7 @@ class DiagnosingTools:
             str | None, Field(description="A file with the output of collect_env, nvidia-smi, pip freeze ...; default: this machine.")
         ] = None,
     ) -> FindingsAnswer:
-        """Say what a machine, its cards, driver and torch are, and what of it makes runs fail. Imports no torch. Reads only."""
+        """Describe a machine, its cards, driver and torch, and anything that makes runs fail. Does not import torch. Read-only."""
         machine = environment(None if report is None else self._box.roots.path(report))
         facts, wording = environment_facts(machine.environment), self._box.wording
         told = self._box.tell(
@@ -138,9 +138,9 @@ class DiagnosingTools:
 
     def read_snapshot(
         self,
-        files: Annotated[list[str], Field(description="Memory snapshots of one run, a file for each rank.", min_length=1)],
+        files: Annotated[list[str], Field(description="Memory snapshots of one run, one file per rank.", min_length=1)],
     ) -> FindingsAnswer:
-        """Say from PyTorch memory snapshots who held what when memory ran out, why the request did not fit, and what grows.
+        """Show from PyTorch memory snapshots what was holding memory when it ran out, why the request did not fit, and what is growing.
 
         Nothing in a file is executed.
         """
@@ -156,11 +156,11 @@ class DiagnosingTools:
     def compare_runs(
         self,
         before: Annotated[str, Field(description="A log, a folder of logs, a config, or a file that describes a machine.")],
-        after: Annotated[str, Field(description="The same of the other run.")],
+        after: Annotated[str, Field(description="The same for the other run.")],
         config_before: Configs = [],  # noqa: B006
         config_after: Configs = [],  # noqa: B006
     ) -> ComparisonAnswer:
-        """Say what changed between two runs, configs or machines that matters for memory, the most suspicious first. Reads only."""
+        """Show what changed between two runs, configs or machines that affects memory, most suspicious first. Read-only."""
         roots, wording = self._box.roots, self._box.wording
         comparison = compare(roots.path(before), roots.path(after), config=(roots.paths(config_before), roots.paths(config_after)))
         told = self._box.tell(

@@ -30,7 +30,7 @@ class ReadingTools:
     def explain_topic(
         self,
         topic: Annotated[
-            str, Field(description="An id (of a problem, a fix, a source), a message, or a few words.", max_length=_LONGEST)
+            str, Field(description="An ID (of a problem, a fix, a source), a message, or a few words.", max_length=_LONGEST)
         ] = "",
     ) -> ToolAnswer:
         """Explain a problem, a fix or a message: why it happens, what to do, what does not help. Without a topic: the contents."""
@@ -45,12 +45,12 @@ class ReadingTools:
 
     def read_answer(
         self,
-        answer_id: Annotated[str, Field(description="The id that another tool gave.")],
-        form: Annotated[AnswerForm, Field(description="markdown: for people; json: with a published schema.")] = "markdown",
+        answer_id: Annotated[str, Field(description="The ID returned by another tool.")],
+        form: Annotated[AnswerForm, Field(description="markdown: for people; json: follows a published schema.")] = "markdown",
         offset: Annotated[int, Field(description="The first character to return.", ge=0)] = 0,
         limit: Annotated[int, Field(description="Characters to return.", ge=200, le=40_000)] = 8000,
     ) -> PageAnswer:
-        """Read an answer whole, in pieces: everything that was folded or cut on its screen. The last sixteen answers are kept."""
+        """Read a full answer in pieces, including everything folded or cut on its screen. The last sixteen answers are kept."""
         text = self._box.kept.whole(answer_id, form)
         end = offset + limit
         return PageAnswer(text=text[offset:end], next_offset=end if end < len(text) else None, characters=len(text))

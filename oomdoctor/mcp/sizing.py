@@ -61,7 +61,7 @@ class SizingTools:
         settings: Settings = {},  # noqa: B006
         serve: Annotated[bool, Field(description="Serve the model instead of training it.")] = False,
     ) -> EstimateAnswer:
-        """Say what a training run or a server takes of a card, part by part, and whether it fits. Give config files or a model."""
+        """Estimate the GPU memory of a training run or a server, part by part, and whether it fits. Give config files or a model."""
         roots, wording = self._box.roots, self._box.wording
         run = estimate(
             roots.paths(config), model=roots.model(model), gpu=gpu, gpus=gpus, framework=framework, settings=settings, serve=serve
@@ -85,9 +85,9 @@ class SizingTools:
         gpu: Gpu = None,
         gpus: Gpus = None,
         framework: Framework = None,
-        top: Annotated[int, Field(description="Plans at most.", ge=1, le=10)] = 3,
+        top: Annotated[int, Field(description="Maximum number of plans.", ge=1, le=10)] = 3,
     ) -> PlanAnswer:
-        """Say what to change so that a run fits its cards, the smallest change first. Needs a config, a log or a model. Writes nothing."""
+        """Show what to change so that a run fits its cards, smallest change first. Needs a config, a log or a model. Writes nothing."""
         roots, wording = self._box.roots, self._box.wording
         if not (config or logs or model):
             raise UsageError("what to plan? give `config`, `logs` or `model`")
@@ -116,7 +116,7 @@ class SizingTools:
         gpus: Gpus = None,
         model: Model = None,
     ) -> CheckAnswer:
-        """Say before a run what is wrong in its config, what has no effect, and with a card whether it fits. Reads only."""
+        """Check a config before a run: errors, settings without effect and, given a card, whether it fits. Read-only."""
         roots, wording = self._box.roots, self._box.wording
         result = check(roots.paths(config), gpu=gpu, gpus=gpus, model=roots.model(model))
         told = self._box.tell(
@@ -144,13 +144,13 @@ class SizingTools:
         only: Only = [],  # noqa: B006
         review: Review = False,
     ) -> FixAnswer:
-        """Show as a diff how the config files would be changed so that the run fits and nothing in them is wrong. Writes nothing."""
+        """Show a diff of the config files that makes the run fit and fixes their problems. Writes nothing."""
         changes = self._fix(config, logs, gpu, gpus, model, plan, only, review=review)
         return self._fixed(changes)
 
     def apply_fix(
         self,
-        digest: Annotated[str, Field(description="The digest of propose_fix; the other arguments must be those given to it.")],
+        digest: Annotated[str, Field(description="The digest from propose_fix; the other arguments must be the same as in that call.")],
         config: Annotated[list[str], Field(description="The config files to change.", min_length=1)],
         logs: Logs = [],  # noqa: B006
         gpu: Gpu = None,
@@ -160,7 +160,7 @@ class SizingTools:
         only: Only = [],  # noqa: B006
         review: Review = False,
     ) -> FixAnswer:
-        """Write what propose_fix showed into the config files; a copy of each is kept as FILE.bak-1."""
+        """Write the changes shown by propose_fix to the config files; a copy of each is kept as FILE.bak-1."""
         changes = self._fix(config, logs, gpu, gpus, model, plan, only, review=review)
         if _digest(changes) != digest:
             raise UsageError("the changes do not match that digest: the files or the arguments have changed; call propose_fix again")

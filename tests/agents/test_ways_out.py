@@ -219,7 +219,7 @@ while read < 50 or refused < 50:
             assert file.read() == b"inside"
         read += 1
     except OSError as why:
-        assert why.strerror == "outside of the folders that may be read", why
+        assert why.strerror == "outside the folders that may be read", why
         refused += 1
 stop.set()
 swapping.join()

@@ -48,7 +48,7 @@ def test_an_id_names_one_bug() -> None:
 
 @pytest.mark.parametrize(("name", "message"), [
     pytest.param("deepsped==0.16.7", "did you mean 'deepspeed'", id="a program that is spelled otherwise"),
-    pytest.param("torch==new", "'new' is no version", id="no version"),
+    pytest.param("torch==new", "'new' is not a version", id="no version"),
 ])  # fmt: skip
 def test_what_is_wrong_use(name: str, message: str) -> None:
     assert message in str(run(name).exception)

@@ -144,7 +144,7 @@ def test_what_is_wrong_with_the_form_of_no_config_is_said(here: Path) -> None:
     (here / "broken.yaml").write_text("a: [1, 2\n", encoding="utf-8")
     done = run("broken.yaml", here=here)
     assert done.returncode == 2
-    assert "broken.yaml is no config that is known (broken.yaml:2: this is not valid YAML" in done.stderr
+    assert "broken.yaml is not a known config (broken.yaml:2: this is not valid YAML" in done.stderr
 
 
 def test_settings_of_nobody_are_no_clean_bill(here: Path) -> None:

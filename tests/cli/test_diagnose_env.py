@@ -62,7 +62,7 @@ def test_a_finding_that_waits_for_the_card_settles(tmp_path: Path, described: st
 
 def test_that_this_machine_is_not_used_is_said_where_a_finding_waits_for_one(tmp_path: Path) -> None:
     text = " ".join(run(tmp_path, "--lang", "en", "--full", log='  File "/data/run/train.py", line 4, in main\n' + SMALL).split())
-    assert "Facts of this machine are not used: /data/run/train.py is not here." in text
+    assert "Facts about this machine are not used: /data/run/train.py is not here." in text
 
 
 def test_a_card_that_is_full_in_the_file_is_not_taken_for_another_process(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_none_asks_for_no_machine(tmp_path: Path) -> None:
 
 def test_the_line_in_the_report_is_in_its_language(tmp_path: Path) -> None:
     options = ("--env", str(ENVIRONMENTS / "nvidia-smi-560-windows.txt"))
-    assert "Facts of the machine come from" in " ".join(run(tmp_path, *options, "--lang", "en", "--full").split())
+    assert "Facts about the machine come from" in " ".join(run(tmp_path, *options, "--lang", "en", "--full").split())
     assert "机器信息来自" in run(tmp_path, *options, "--lang", "zh", "--full")
 
 

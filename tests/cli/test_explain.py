@@ -80,7 +80,7 @@ def test_no_line_of_a_page_is_wider_than_the_terminal(name: str, width: int) -> 
 
 def test_a_problem_is_explained_with_the_figures_of_its_example() -> None:
     document = rule_page(book(), "working-set-fills-card", Wording("en"), "0")
-    assert headings(document)[:4] == ["Why it happens, with the figures of the example", "How sure", "Example", "What it says"]
+    assert headings(document)[:4] == ["Why it happens, using the figures from the example", "How sure", "Example", "What it says"]
     assert "22.71 GiB of 23.65 GiB was in live tensors" in text_of(document)
 
 
@@ -105,7 +105,7 @@ def test_a_source_shows_each_claim_with_its_verdict() -> None:
     paragraphs = [block for block in rule_page(book(), "article-nvml-assert", Wording("en"), "0").blocks if isinstance(block, Paragraph)]
     shown = ["".join(span.text for span in block.spans) for block in paragraphs]
     for claim in source.claims:
-        assert any(line.startswith(f"{claim.id} {'right in part' if claim.verdict == 'partly' else claim.verdict}: ") for line in shown)
+        assert any(line.startswith(f"{claim.id} {'partly right' if claim.verdict == 'partly' else claim.verdict}: ") for line in shown)
 
 
 def test_a_signature_shows_what_is_read_and_what_must_stay_quiet() -> None:

@@ -215,7 +215,7 @@ Of the allocated memory 21.50 GiB is allocated by PyTorch, and 310.00 MiB is res
 
 @pytest.mark.parametrize("file", ["sft.yaml", "serve.sh"])
 def test_the_size_that_was_taken_for_a_card_is_said(here: Path, file: str) -> None:
-    said = "A100 80GB (cards of this name also come with 40 GB)"
+    said = "A100 80GB (also sold with 40 GB)"
     assert said in " ".join(run("fix", file, "--gpu", "A100", "--dry-run", here=here).stdout.split())
     assert "also come with" not in run("fix", file, "--gpu", "A100-80GB", "--dry-run", here=here).stdout
 

@@ -77,7 +77,7 @@ def test_nothing_is_fetched_of_a_model_that_is_known(hub: list[str]) -> None:
 @pytest.mark.usefixtures("hub")
 @pytest.mark.parametrize(("name", "why"), [
     pytest.param("our/nothing", "it has no such model", id="a name that is not there"),
-    pytest.param("our/closed", "it asks for a login", id="a model behind a login"),
+    pytest.param("our/closed", "it requires a login", id="a model behind a login"),
     pytest.param("nothing-like-it", "no name on a hub", id="a name without an owner"),
     pytest.param("../../etc/passwd", "no name on a hub", id="a way out"),
 ])  # fmt: skip

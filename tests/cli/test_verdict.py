@@ -52,7 +52,7 @@ def test_a_log_that_is_not_there_stops_no_restart(tmp_path: Path, scheme: str, c
 @pytest.mark.parametrize(("text", "code", "says"), [
     pytest.param(ENDED + MESSAGE, 93, "(-:4)", id="a failure"),
     pytest.param("step 1 loss 2.0\nTraining completed.\n", 0, "no memory failure in the log", id="none"),
-    pytest.param("", 0, "nothing of the log could be read", id="nothing"),
+    pytest.param("", 0, "none of the log could be read", id="nothing"),
 ])  # fmt: skip
 def test_a_log_may_come_from_standard_input(text: str, code: int, says: str) -> None:
     done = oomdoctor(["verdict", "-", "--exit-codes", "nvrx", "--lang", "en"], text=text)

@@ -45,7 +45,7 @@ def test_a_file_beats_the_log_and_the_difference_is_said(tmp_path: Path) -> None
     found = of_log("  Instantaneous batch size per device = 8\n", config)
     assert found.settings.micro_batch == 4
     (one,) = found.issues
-    assert (one.id, one.line, one.what.en) == ("another-file-in-force", 3, "the log shows 8, this file says 4")
+    assert (one.id, one.line, one.what.en) == ("another-file-in-force", 3, "the log shows 8, this file has 4")
 
 
 def test_a_file_that_agrees_with_the_log_is_left_in_peace(tmp_path: Path) -> None:

@@ -186,14 +186,14 @@ def test_systemd_understands_the_units(tmp_path: Path) -> None:
 
 
 def test_who_submits_what_died_before_is_warned(tmp_path: Path) -> None:
-    (tmp_path / "warnings.tsv").write_text("u7\tsft-glm\t12\tdo not restart as it is\n")
+    (tmp_path / "warnings.tsv").write_text("u7\tsft-glm\t12\tdo not restart as is\n")
     script = (SLURM / "job_submit.lua").read_text().replace("/etc/oomdoctor/warnings.tsv", str(tmp_path / "warnings.tsv"))
     lua = pytest.importorskip("lupa").LuaRuntime()
     lua.execute("said = {}; slurm = {SUCCESS = 0, log_user = function(...) said[#said + 1] = string.format(...) end}")
     lua.execute(script)
     submitted = '{user_name = "u7", name = "sft-glm-31"}', '{user_name = "u8", name = "sft-glm"}', '{user_name = "u7"}', "{}", "nil"
     assert [lua.eval(f"slurm_job_submit({job}, {{}}, 1000)") for job in submitted] == [0] * len(submitted)
-    assert list(lua.globals().said.values()) == ["oomdoctor: 12 jobs like sft-glm-31 ran out of memory: do not restart as it is"]
+    assert list(lua.globals().said.values()) == ["oomdoctor: 12 jobs like sft-glm-31 ran out of memory: do not restart as is"]
 
 
 def test_a_list_of_warnings_that_is_not_there_holds_up_nobody() -> None:
@@ -219,4 +219,4 @@ def test_the_lines_for_the_submit_plugin(tmp_path: Path) -> None:
     subprocess.run(command, check=True, capture_output=True)
     done = subprocess.run([oomdoctor, "triage", "warnings", "--store", store], check=True, capture_output=True, text=True)
     lines = [line.split("\t") for line in done.stdout.splitlines()]
-    assert lines == [["u7", "sft-glm", "3", "do not restart as it is"]]
+    assert lines == [["u7", "sft-glm", "3", "do not restart as is"]]

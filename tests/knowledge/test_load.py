@@ -81,9 +81,9 @@ def test_an_empty_folder_has_no_rules(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("old", "new", "line", "column", "says"), [
-    pytest.param("    certainty: certain", "    certanty: certain", 5, 5, "unknown key 'certanty'; allowed here: id, kind, certainty", id="a key with a slip"),
-    pytest.param("program: prog", "program: prog\nversion: 3", 2, 1, "unknown key 'version'; allowed here: program, kind, certainty, purpose, tells, signatures", id="a key at the top"),
-    pytest.param("        why: 'another", "        because: 'x'\n        why: 'another", 14, 9, "unknown key 'because'; allowed here: text, why", id="a key deep inside"),
+    pytest.param("    certainty: certain", "    certanty: certain", 5, 5, "unknown key 'certanty'; allowed: id, kind, certainty", id="a key with a slip"),
+    pytest.param("program: prog", "program: prog\nversion: 3", 2, 1, "unknown key 'version'; allowed: program, kind, certainty, purpose, tells, signatures", id="a key at the top"),
+    pytest.param("        why: 'another", "        because: 'x'\n        why: 'another", 14, 9, "unknown key 'because'; allowed: text, why", id="a key deep inside"),
     pytest.param("kind: host-oom", "kind: ram-oom", 4, 11, "ram-oom", id="a kind that does not exist"),
     pytest.param("id: prog-no-room", "id: Prog No Room", 3, 9, "matching regex", id="an id with blanks"),
     pytest.param("literals: ['no room at all']", "literals: []", 6, 15, "length >= 1", id="no literal"),
@@ -150,8 +150,8 @@ def test_an_id_twice_in_one_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("old", "new", "says"), [
     pytest.param("zh: 太多}", "zh: ''}", "length", id="a text without its Chinese"),
     pytest.param("confidence: certain", "confidence: sure", "sure", id="a confidence that does not exist"),
-    pytest.param("fixes: [less-of-it]", "fixes: [less-of-it]\nfix: x", "unknown key 'fix'; allowed here: id, cause", id="a key with a slip"),
-    pytest.param("en: Too much,", "en: Too much, de: Zu viel,", "unknown key 'de'; allowed here: en, zh", id="a third language"),
+    pytest.param("fixes: [less-of-it]", "fixes: [less-of-it]\nfix: x", "unknown key 'fix'; allowed: id, cause", id="a key with a slip"),
+    pytest.param("en: Too much,", "en: Too much, de: Zu viel,", "unknown key 'de'; allowed: en, zh", id="a third language"),
 ])  # fmt: skip
 def test_problems_are_as_strict(old: str, new: str, says: str, tmp_path: Path) -> None:
     assert old in PROBLEM

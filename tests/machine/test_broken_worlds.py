@@ -104,7 +104,7 @@ def test_a_machine_of_which_nothing_can_be_read_is_described_all_the_same(tmp_pa
     ("start", "why"),
     [
         pytest.param("*(volatile int *)0 = 1; return 0;", "it crashed (SIGSEGV)", id="a library that crashes"),
-        pytest.param("for (;;) ;", "it did not answer in time", id="a library that hangs"),
+        pytest.param("for (;;) ;", "it did not respond in time", id="a library that hangs"),
     ],
 )
 def test_a_library_that_does_not_come_back_costs_its_answers_and_no_more(start: str, why: str, tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_a_machine_that_the_user_names_is_used_and_what_differs_is_said(name: st
 
 def test_paths_say_nothing_about_a_machine_in_a_file() -> None:
     found = match_log(asked(always=True, name="env.txt"), LogTraces(paths=("/else/train.py",)), exists=lambda _: False)
-    assert found.note.en == "Facts of the machine come from env.txt; nothing in the log confirms or contradicts them."
+    assert found.note.en == "Facts about the machine come from env.txt; nothing in the log confirms or contradicts them."
 
 
 def test_what_the_machine_says_has_the_names_that_a_log_would_use() -> None:

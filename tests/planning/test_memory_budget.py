@@ -1,4 +1,4 @@
-"""What a card has to plan with, and when a run fits."""
+"""What a card has usable, and when a run fits."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_with_and_without_a_card_a_run_has_the_same_need(gpu: str, framework: st
 
 
 @pytest.mark.parametrize(("lang", "sentences"), [
-    pytest.param("en", ["Nothing says otherwise, so assumed: gradient checkpointing is off.", "It depends on the settings: as assumed here it does not fit.", "With gradient checkpointing on it needs ", " and fits."], id="English"),
+    pytest.param("en", ["Not specified, so assumed: gradient checkpointing is off.", "It depends on the settings: with these assumptions, it does not fit.", "With gradient checkpointing on it needs ", " and fits."], id="English"),
     pytest.param("zh", ["以下未说明，按此假设：梯度检查点未开启。", "取决于设置：按下面的假设放不下。", "开启梯度检查点后需要 ", "放得下。"], id="Chinese"),
 ])  # fmt: skip
 @pytest.mark.parametrize("form", ["terminal", "markdown", "html"])

@@ -124,7 +124,7 @@ untie_embeddings_and_output_weights: True
 
 @pytest.mark.parametrize(("files", "card"), [
     pytest.param({"sft.yaml": LLAMAFACTORY.format(kind="full", more="deepspeed: examples/deepspeed/ds_z2_config.json")}, "A100-40GB",
-                 id="LLaMA-Factory with a stock file that is not at hand"),
+                 id="LLaMA-Factory with a stock file that is not available"),
     pytest.param({"sft.yaml": LLAMAFACTORY.format(kind="full", more="deepspeed: ds.json"), "ds.json": ZERO2}, "RTX 4090",
                  id="LLaMA-Factory with a DeepSpeed file of one's own"),
     pytest.param({"sft.yaml": LLAMAFACTORY.format(kind="lora", more="lora_rank: 8")}, "Tesla T4", id="LLaMA-Factory without DeepSpeed"),

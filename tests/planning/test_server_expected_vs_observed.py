@@ -112,7 +112,7 @@ def test_a_server_that_started_is_compared_as_well() -> None:
     started = of(short_of_a_request().rsplit("ValueError", 1)[0] + "INFO: Application startup complete.\n")
     assert started.case.served is not None and not started.case.incidents
     report = render(compose(started, Wording("en"), "0"))
-    assert "What the server printed of its memory" in report and "By these figures" not in report
+    assert "Memory figures printed by the server" in report and "By these figures" not in report
 
 
 def test_json_has_the_budget_and_what_was_seen() -> None:

@@ -100,7 +100,7 @@ def test_every_plan_starts_and_needs_all_of_its_changes(model: str, program: str
 
 
 def of_two_releases() -> Plans[Served]:
-    """Return the plans where the older release that can be meant takes 4 GiB more outside of torch."""
+    """Return the plans where the older release that can be meant takes 4 GiB more outside torch."""
     now = a_server(length=131072, requests=256)
     older = replace(now.server, profile=replace(now.server.profile, outside=4 * GIB))
     return plans(replace(now, older=(("0.9", older),)), top=50)
@@ -167,7 +167,7 @@ def test_a_plan_is_written_in_the_options_of_the_command(script: str) -> None:
 
 
 @pytest.mark.parametrize(("lang", "words"), [
-    pytest.param("en", ["It does not start.", "What to change", "A shorter longest request.", "longer requests are refused"], id="English"),
+    pytest.param("en", ["It does not start.", "What to change", "Shorter maximum request length.", "longer requests are rejected"], id="English"),
     pytest.param("zh", ["无法启动。", "怎么改", "缩短单个请求的最大长度。", "更长的请求会被拒绝"], id="Chinese"),
 ])  # fmt: skip
 @pytest.mark.parametrize("form", ["terminal", "markdown"])

@@ -128,7 +128,7 @@ def test_the_first_plan(name: str, text: str, options: list[str], settings: dict
 
 @pytest.mark.parametrize(("named", "first"), [
     pytest.param("examples/deepspeed/ds_z2_config.json", "examples/deepspeed/ds_z3_config.json", id="stage 2 becomes 3 by its file"),
-    pytest.param("configs/of_our_own.json", "examples/deepspeed/ds_z3_config.json", id="a file of one's own that is not at hand says nothing"),
+    pytest.param("configs/of_our_own.json", "examples/deepspeed/ds_z3_config.json", id="a file of one's own that is not available says nothing"),
 ])  # fmt: skip
 def test_a_shipped_file_that_is_not_at_hand_is_known_by_its_name(named: str, first: str, tmp_path: Path) -> None:
     text = llamafactory("meta-llama/Llama-3.1-8B", "full", batch=1, more=f"deepspeed: {named}")

@@ -11,13 +11,15 @@ pytest_plugins = ["pytester"]
 @pytest.mark.parametrize(
     ("mark", "why"),
     [
-        pytest.param("gpu_memory(limit='much')", "limit: 'much' is no size (8 GiB, or a number of bytes)", id="a limit that is no size"),
+        pytest.param("gpu_memory(limit='much')", "limit: 'much' is not a size (8 GiB, or a number of bytes)", id="a limit that is no size"),
         pytest.param("gpu_memory(limit=-1)", "limit: -1 is no size", id="a negative limit"),
         pytest.param("gpu_memory(limit=True)", "limit: True is no size", id="a limit that is a truth value"),
         pytest.param("gpu_memory('1 GiB', '2 GiB')", "one positional argument", id="two limits"),
         pytest.param("gpu_memory(most='1 GiB')", "gpu_memory got an unexpected keyword argument 'most'", id="an unknown argument"),
         pytest.param("gpu_memory(of='card')", "of: 'card' is neither 'test' nor 'process'", id="of something else"),
-        pytest.param("gpu_memory(tolerance='some')", "tolerance: 'some' is neither a share (10%) nor a size (64MiB)", id="a tolerance"),
+        pytest.param(
+            "gpu_memory(tolerance='some')", "tolerance: 'some' is neither a percentage (10%) nor a size (64MiB)", id="a tolerance"
+        ),
         pytest.param("gpu_memory(estimate='Qwen')", "estimate: give what oomdoctor.estimate takes", id="an estimate that is a name"),
         pytest.param("gpu_memory_leak(repeats=2)", "repeats: 2 is below 3", id="too few repeats"),
         pytest.param("gpu_memory_leak(allowed='a bit')", "allowed: 'a bit' is no size", id="what is allowed is no size"),
@@ -50,7 +52,7 @@ RUN = "{'model': 'Qwen2.5-7B', 'settings': {'finetuning': 'full', 'micro_batch':
         pytest.param("gpu_memory(needs='9 GiB')", "needs 9.00 GiB of device memory (as marked); --max-vram allows 8.00 GiB", id="marked"),
         pytest.param("gpu_memory('9 GiB')", "needs 9.00 GiB of device memory (its limit)", id="by its limit"),
         pytest.param(f"gpu_memory(estimate={RUN})", "GiB of device memory (estimated)", id="estimated"),
-        pytest.param("skipif(False, reason='')", "needs 8.98 GiB of device memory (kept in the baseline)", id="by the kept peak"),
+        pytest.param("skipif(False, reason='')", "needs 8.98 GiB of device memory (recorded in the baseline)", id="by the kept peak"),
         pytest.param("gpu_memory('9 GiB', needs='8 GiB')", None, id="it needs less than its limit"),
         pytest.param("gpu_memory('8 GiB')", None, id="just the size of the card"),
         pytest.param("gpu_memory", None, id="nobody knows"),
@@ -67,7 +69,7 @@ def test_what_needs_too_much_is_skipped(run: Run, pytester: pytest.Pytester, mar
 
 def test_an_estimate_that_cannot_be_made_names_its_test(run: Run) -> None:
     result = run("@pytest.mark.gpu_memory(estimate={'model': 'no such model'})\ndef test_a(): pass\n", "--max-vram", "8GiB")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR and "test_memory.py::test_a: the estimate cannot be made: " in text_of(result)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR and "test_memory.py::test_a: the estimate could not be made: " in text_of(result)
 
 
 def test_the_marks_are_known_to_strict_sessions(run: Run) -> None:

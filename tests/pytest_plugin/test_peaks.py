@@ -16,11 +16,11 @@ HOLD = ("--gpu-memory-baseline", "peaks.json")
 @pytest.mark.parametrize(
     ("mark", "size", "text"),
     [
-        pytest.param("'8 MiB'", 9, "the test took 9.00 MiB on cuda:0, 1.00 MiB above its limit of 8.00 MiB", id="of the test"),
+        pytest.param("'8 MiB'", 9, "the test took 9.00 MiB on cuda:0, 1.00 MiB over its limit of 8.00 MiB", id="of the test"),
         pytest.param(
             "'50 MiB', of='process'",
             9,
-            "the process held 57.00 MiB on cuda:0, 7.00 MiB above the limit of 50.00 MiB; 9.00 MiB of it came with the test",
+            "the process used 57.00 MiB on cuda:0, 7.00 MiB over the limit of 50.00 MiB; 9.00 MiB of that came from the test",
             id="of the process, with what was there",
         ),
         pytest.param("'9 MiB'", 9, None, id="just the limit"),
@@ -49,7 +49,7 @@ def test_a_test_that_fails_itself_keeps_its_own_message(run: Run) -> None:
 
 def test_peaks_are_kept_and_held_against(run: Run, pytester: pytest.Pytester) -> None:
     kept = run("def test_a(): mib(100)\ndef test_b(): mib(1)\ndef test_c(): mib(7); assert 0\n", *KEEP)
-    assert "the peaks of 2 tests are kept in peaks.json" in text_of(kept)
+    assert "the peaks of 2 tests were saved in peaks.json" in text_of(kept)
     file = json.loads((pytester.path / "peaks.json").read_text())
     peaks = {"test_memory.py::test_a": 100 << 20, "test_memory.py::test_b": 1 << 20}
     assert file == {"version": 1, "device": "a simulated card", "peaks": peaks}
@@ -89,7 +89,7 @@ def test_another_card_is_named(run: Run, pytester: pytest.Pytester) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        pytest.param(None, "peaks.json: no such file; --gpu-memory-write makes it", id="no file"),
+        pytest.param(None, "peaks.json: no such file; --gpu-memory-write creates it", id="no file"),
         pytest.param("[1", "peaks.json keeps no peaks of tests", id="no JSON"),
         pytest.param('{"peaks": {"a": "much"}}', "peaks.json keeps no peaks of tests", id="a peak that is no number"),
         pytest.param('{"version": 2}', "has version 2; this release reads version 1", id="a later version"),

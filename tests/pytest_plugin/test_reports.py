@@ -48,7 +48,7 @@ def test_what_a_traceback_held_is_named_and_let_go(run: Run) -> None:
     result = run(FAILS + "def test_b(): assert torch.cuda.memory_allocated(0) == 0\n")
     assert outcomes(result) == {"failed": 1, "passed": 1}
     text = " ".join(text_of(result).split())
-    assert "held 5.86 GiB on cuda:0 after its end: x in test_memory.py:6 (2.93 GiB), parts in test_memory.py:6 (2.93 GiB)" in text
+    assert "held 5.86 GiB on cuda:0 after it ended: x in test_memory.py:6 (2.93 GiB), parts in test_memory.py:6 (2.93 GiB)" in text
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ EXPECTED = {
     "a fraction is set": (of("limited.py"), ("device-oom", "memory-limit-set", "certain")),
     "an assert of NVML hides the message": (of("batch.py", BATCH, card="masked"), ("device-oom", "nvml-masked", "possible")),
     "a library finds the card full": (of("library.py"), ("masked-device-oom", "library-found-a-full-card", "likely")),
-    "the host has no memory, and the card has": (of("host_beside_card.py"), ("host-oom", "memory-limit-set", "likely")),
+    "the host has no memory, but the card has": (of("host_beside_card.py"), ("host-oom", "memory-limit-set", "likely")),
     "it is caught and tried again": (of("survives.py"), ("none", "near-limit", "certain")),
 }
 

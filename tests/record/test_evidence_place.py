@@ -93,7 +93,7 @@ def of_somebody_else(path: Path) -> None:
     pytest.param(a_link, "no folder", id="a link to a folder"),
     pytest.param(open_to_others, "others may write", id="a folder that everybody may write to"),
     pytest.param(open_to_the_group, "others may write", id="a folder that a group may write to"),
-    pytest.param(with_other_files, "holds other files (thesis.tex)", id="a folder that holds something else"),
+    pytest.param(with_other_files, "contains other files (thesis.tex)", id="a folder that holds something else"),
     pytest.param(of_somebody_else, "belongs to somebody else", id="a folder of somebody else",
                  marks=pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives folders away")),
 ])  # fmt: skip

@@ -164,14 +164,14 @@ def test_a_run_without_any_place_is_not_injected(tmp_path: Path) -> None:
     assert inject(None, 1) is None
 
 
-NO_WAY = "its environment did not reach it, or it imports no framework"
+NO_WAY = "it did not inherit the environment, or it imports no framework"
 
 
 @pytest.mark.parametrize(
     ("command", "peak", "rank", "others", "why"),
     [
-        pytest.param("/opt/venv/bin/python3.11 -I a.py", 300, None, True, "python -I does not look where the recorder is", id="isolated"),
-        pytest.param("python -uE a.py", 300, None, True, "python -uE does not look where the recorder is", id="among other options"),
+        pytest.param("/opt/venv/bin/python3.11 -I a.py", 300, None, True, "python -I does not search the recorder's path", id="isolated"),
+        pytest.param("python -uE a.py", 300, None, True, "python -uE does not search the recorder's path", id="among other options"),
         pytest.param("python a.py -I", 300, None, False, NO_WAY, id="an option of the program, and nobody was reached"),
         pytest.param("python a.py -I", 300, None, True, None, id="a tool beside ranks that were reached"),
         pytest.param("python a.py", 300, 3, True, NO_WAY, id="a rank that was not"),

@@ -70,7 +70,7 @@ WEIGHTS, ACTIVATIONS = (32, 480, WEIGHT), (40, 380, (*LAYERS[0], *TRAIN))
     pytest.param([WEIGHTS, ACTIVATIONS], "optimizer-states", "first step of the optimizer", id="so are states"),
     pytest.param([(1, 1024, WEIGHT), (64, 1000, STATES)], "optimizer-states", "master copies", id="states twice as large as expected"),
     pytest.param([(64, 960, WEIGHT)], "weights", "more than one copy", id="four times the weights"),
-    pytest.param([WEIGHTS, (20, 500, CACHE)], "kv-cache", "nothing in the settings leads to it: srv/fit.py:70:main", id="a cache that training does not need"),
+    pytest.param([WEIGHTS, (20, 500, CACHE)], "kv-cache", "nothing in the settings explains it: srv/fit.py:70:main", id="a cache that training does not need"),
 ])  # fmt: skip
 def test_a_large_difference_says_what_it_means(
     tmp_path: Path, held: Sequence[tuple[int, int, tuple[str, ...]]], name: str, says: str

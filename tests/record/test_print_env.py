@@ -84,4 +84,4 @@ def test_a_python_that_was_not_reached_is_a_gap(tmp_path: Path) -> None:
     fills = "import time; held = bytearray(160 << 20); time.sleep(0.5)"
     oomdoctor(tmp_path, "run", "--out", "here", "--", PYTHON, "-I", "-c", fills)
     run = json.loads((tmp_path / "here" / "run.json").read_text())
-    assert "python -I does not look where the recorder is" in [gap["why"] for gap in run["gaps"]]
+    assert "python -I does not search the recorder's path" in [gap["why"] for gap in run["gaps"]]

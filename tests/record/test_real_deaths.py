@@ -42,15 +42,15 @@ def watched(place: Path, command: list[str], before: str = "") -> tuple[int, Dia
 HEADLINES = {
     "address-space-limit-was-reached": "A limit that is set for the process refused it memory",
     "container-memory-limit": "The memory limit of the container or job was reached",
-    "disk-was-full": "No memory failure: the disk was full",
-    "it-crashed": "No memory failure: it crashed in native code",
-    "it-ended-itself": "No memory failure: the program exited on its own",
-    "killed-by-hand": "No memory failure: something sent SIGKILL",
+    "disk-was-full": "Not a memory failure: the disk was full",
+    "it-crashed": "Not a memory failure: it crashed in native code",
+    "it-ended-itself": "Not a memory failure: the program exited on its own",
+    "killed-by-hand": "Not a memory failure: something sent SIGKILL",
     "limit-of-the-process": "A request for host memory was refused, though the host had room",
-    "native-crash": "No memory failure: a process crashed in native code",
+    "native-crash": "Not a memory failure: a process crashed in native code",
     "node-was-gone": "Not decided yet: nobody saw the end; the node or the whole job was gone at once",
     "shm-was-full": "Shared memory (/dev/shm) ran out",
-    "stopped-by-a-signal": "No memory failure: a signal from outside stopped it",
+    "stopped-by-a-signal": "Not a memory failure: a signal from outside stopped it",
 }
 """How a report begins whose first finding is this one."""
 
@@ -179,4 +179,4 @@ def test_a_file_system_fills_up(tmp_path: Path, where: str, out: str, program: s
     assert done.returncode != 0
     assert first(diagnose_evidence(str(kept), load_pack())) == found
     said = oomdoctor(["diagnose", str(kept), "--full", "--lang", "en"]).stdout
-    assert "Whole card" not in said and ("All of /dev/shm" in said) is (found[0] == "shm-was-full")
+    assert "Whole card" not in said and ("/dev/shm total" in said) is (found[0] == "shm-was-full")

@@ -49,7 +49,7 @@ def test_a_sure_diagnosis_is_tried_again_with_a_copy(tmp_path: Path) -> None:
 def test_the_same_failure_twice_stops_it(tmp_path: Path) -> None:
     said = tried(tmp_path, most=0, figure="711")
     assert said.count("\nworkers") + said.startswith("workers") == 2
-    assert "oomdoctor: no further attempt: the same failure came twice" in said
+    assert "oomdoctor: no further attempt: the same failure occurred twice" in said
 
 
 def test_nothing_is_tried_where_no_config_is_named(tmp_path: Path) -> None:

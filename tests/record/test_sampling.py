@@ -1,4 +1,4 @@
-"""What the sampler reads: control groups of both versions, lines of the kernel, cards; and what it keeps of it."""
+"""What the sampler reads: control groups of both versions, kernel log lines, cards; and what it keeps of it."""
 
 from __future__ import annotations
 
@@ -212,4 +212,4 @@ def test_the_list_of_processes_says_what_no_look_met(command: str, says: int, tm
     words = [sys.executable, "-m", "oomdoctor", "run", "--quiet", "--out", str(tmp_path / "ev"), "--", sys.executable, "-c", program]
     subprocess.run([*words, str(tmp_path / "ev/samples.jsonl"), command], capture_output=True, check=False)
     run = json.loads((tmp_path / "ev/run.json").read_bytes())
-    assert [gap["what"] for gap in run["gaps"]].count(f"processes beside the {len(run['processes'])} that are listed") == says
+    assert [gap["what"] for gap in run["gaps"]].count(f"processes other than the {len(run['processes'])} listed") == says

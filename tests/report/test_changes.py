@@ -69,7 +69,7 @@ def test_what_a_person_decides_is_shown_with_its_lines() -> None:
     proposed = proposal(changes=(CHANGE,), files=(file,), by_hand=(REFUSED,), fits="yes")
     assert waiting([proposed], []) == (
         "decide   a-fix  A fix.\n    k: 2\n    a new file: ds.json\n    by hand: k: 2  (it is shared)\n"
-        "Changes that are for you to decide are written only with --yes.\n"
+        "Changes that need your decision are written only with --yes.\n"
     )
     assert waiting([proposal(changes=(CHANGE,))], [], "zh") == "待决定    a-fix  一项改动。\n    k: 2\n待决定的改动加上 --yes 才会写入。\n"
 
@@ -98,7 +98,7 @@ def planned(planned_run: Plans[Estimate], lang: str = "en") -> str:
 
 def test_a_run_that_fits_is_said_to_fit() -> None:
     planned_run = Plans(budget=CARD, now=estimate(12), fits="yes")
-    assert planned(planned_run) == "The run fits as it is: it needs 12.0 GiB (11.0 to 13.0); A card has 23.0 GiB to plan with.\n"
+    assert planned(planned_run) == "The run fits as is: it needs 12.0 GiB (11.0 to 13.0); A card has 23.0 GiB usable.\n"
     assert planned(planned_run, "zh") == "现在就放得下：需要 12.0 GiB（11.0 至 13.0）；A card 可规划的显存为 23.0 GiB。\n"
 
 
@@ -115,5 +115,5 @@ def test_a_plan_says_what_the_run_then_needs() -> None:
     planned_run = Plans(budget=CARD, now=estimate(99), fits="no", plans=(plan,))
     settled = AppliedProposals(files={}, steps=(AppliedStep(proposal=proposal(id="plan-1", fits="yes", plan=plan), made=(CHANGE,)),))
     assert render(settled, BEFORE, Choice([], [], []), planned_run, Wording("en"), color=False) == (
-        "change   plan-1  A fix. With it the run should fit.\n    it then needs 20.0 GiB (19.0 to 21.0); A card has 23.0 GiB to plan with\n"
+        "change   plan-1  A fix. With it the run should fit.\n    it then needs 20.0 GiB (19.0 to 21.0); A card has 23.0 GiB usable\n"
     )

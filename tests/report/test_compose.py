@@ -21,13 +21,15 @@ from oomdoctor.report.wording.wording import Wording
 SUMMARIES = [
     pytest.param(
         samples.device_oom,
-        "GPU memory ran out on rank 3 (GPU 3), during backward: 2.00 GiB asked, 419.84 MiB free of 23.69 GiB.",
+        "GPU memory ran out on rank 3 (GPU 3), during the backward pass: 2.00 GiB asked, 419.84 MiB free of 23.69 GiB.",
         id="a device OOM says where, when and how much",
     ),
-    pytest.param(samples.look_alike, "No memory failure: bf16 is not supported on this card.", id="a look-alike says what it is instead"),
+    pytest.param(
+        samples.look_alike, "Not a memory failure: bf16 is not supported on this card.", id="a look-alike says what it is instead"
+    ),
     pytest.param(
         samples.host_kill_possible,
-        "Possibly the host killed it for memory on rank 2, while loading data: "
+        "The host possibly killed it for memory on rank 2, while loading data: "
         "the process ended by SIGKILL "
         "(exit code -9), and the log does not say why.",
         id="a SIGKILL alone stays open",
@@ -35,16 +37,14 @@ SUMMARIES = [
     pytest.param(
         samples.survived,
         "No failure: GPU memory ran short 12 times on rank 0 (GPU 0), during the forward pass: "
-        "512.00 MiB asked, 100.00 MiB free, and the program handled it and went on.",
+        "512.00 MiB asked, 100.00 MiB free, and the program handled it and continued.",
         id="a survived OOM is no failure",
     ),
-    pytest.param(
-        samples.nothing_found, "No failure was found in what was read (3 files, 12.00 MiB).", id="nothing found says what was read"
-    ),
-    pytest.param(samples.nothing_read, "Nothing could be read, so nothing can be said yet.", id="nothing read is not health"),
+    pytest.param(samples.nothing_found, "No failure found in the input (3 files, 12.00 MiB).", id="nothing found says what was read"),
+    pytest.param(samples.nothing_read, "Nothing could be read, so there is nothing to report yet.", id="nothing read is not health"),
     pytest.param(
         samples.kernel_resource,
-        "No memory failure: one kernel needs more on-chip memory than the card has: it asks for 160.00 KiB, the limit is 99.00 KiB.",
+        "Not a memory failure: one kernel needs more on-chip memory than the card has: it asks for 160.00 KiB, the limit is 99.00 KiB.",
         id="on-chip memory of a kernel is another matter",
     ),
     pytest.param(samples.shm, "Most likely shared memory (/dev/shm) ran out while loading data.", id="a likely one says so"),

@@ -249,7 +249,7 @@ def test_the_traceback_stands_in_it_from_its_head_on(project: str) -> None:
 @pytest.mark.parametrize("project", ["llamafactory", "llama-cpp"])
 def test_the_model_stands_in_it_or_is_asked_for(project: str) -> None:
     assert "Model: `Qwen/Qwen2.5-7B-Instruct`" in filled(project, diagnosed(None, TRACED))
-    assert "(please fill in: the model, by its full name)" in filled(project, BARE)
+    assert "(please fill in: the model's full name)" in filled(project, BARE)
 
 
 def test_a_form_does_not_ask_for_versions_that_the_machine_tells() -> None:

@@ -87,7 +87,7 @@ def test_steps_come_in_the_order_of_the_findings() -> None:
     assert f"1. **{first}.**" in shown(compose_reply(diagnosis, Wording("en"), "0"))
 
 
-@pytest.mark.parametrize(("lang", "part"), [("en", "This is not a lack of memory. "), ("zh", "这不是内存或显存不足：")])
+@pytest.mark.parametrize(("lang", "part"), [("en", "This is not a memory failure. "), ("zh", "这不是内存或显存不足：")])
 def test_a_look_alike_is_said_to_be_one(lang: str, part: str) -> None:
     diagnosis = of_text(
         "RuntimeError: The NVIDIA driver on your system is too old (found version 11040). Please update your GPU driver by downloading"

@@ -118,7 +118,7 @@ def test_a_kill_is_no_surer_in_the_headline_than_below_it() -> None:
     finding = replace(samples.TOO_LARGE, confidence=Certainty.POSSIBLE)
     found = replace(base, case=replace(base.case, incidents=(incident,), verdict=verdict), findings=(finding,))
     assert verdict_certainty(found) is finding_certainty(found, finding) is Certainty.POSSIBLE
-    assert screen(found).startswith("Possibly the host killed it for memory")
+    assert screen(found).startswith("The host possibly killed it for memory")
 
 
 def test_a_finding_is_no_surer_than_the_verdict() -> None:
@@ -167,7 +167,7 @@ def test_another_error_is_a_line_with_rank_and_place(tmp_path: Path, lang: str) 
     )
     text = screen(diagnose([tmp_path / "k.log"]), lang)
     says = {
-        "en": "No memory failure. Rank 5 failed first: ValueError: sample 8812 has no images",
+        "en": "Not a memory failure. Rank 5 failed first: ValueError: sample 8812 has no images",
         "zh": "最先出错的是 rank 5：ValueError: sample 8812 has no images",
     }
     assert says[lang] in text

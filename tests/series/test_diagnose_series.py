@@ -142,7 +142,7 @@ def test_each_form_of_the_report_shows_the_series(tmp_path: Path, lang: str) -> 
     assert re.search("[\u2801-\u28ff]{20}", terminal.render(document, width=100, color=False, chart=9))
     assert not re.search("[\u2801-\u28ff]", terminal.render(document, width=100, color=False))
     assert "<svg" in html.render(document)
-    words = {"en": "an hour, between", "zh": "推算：每小时"}[lang]
+    words = {"en": "per hour, between", "zh": "推算：每小时"}[lang]
     assert words in markdown.render(document)
     report = json.loads(json_text(convert_diagnosis(diagnosis, Wording(lang), "0"), redact=True))
     validate(report)
@@ -179,5 +179,5 @@ def test_one_card_shows_its_phases(tmp_path: Path) -> None:
 
 def test_a_series_stands_in_place_of_what_the_log_prints(tmp_path: Path) -> None:
     log = "".join(f"step {at} | allocated 9.00 GiB | reserved 10.00 GiB\n" for at in range(20)) + OOM
-    assert [chart.title for chart in charts(oomdoctor.diagnose(log))] == ["Memory as the log prints it"]
+    assert [chart.title for chart in charts(oomdoctor.diagnose(log))] == ["Memory as printed in the log"]
     assert [chart.axis for chart in charts(diagnosed(tmp_path, csv(STEADY), log))] == ["min"]

@@ -134,7 +134,7 @@ def test_cards_are_told_apart(tmp_path: Path) -> None:
 
 def test_a_table_without_a_head_says_what_was_taken_for_granted(tmp_path: Path) -> None:
     assert [gap.why for gap in read(tmp_path, lines("", "{time}, {card}, {used} MiB, 40960 MiB")).gaps] == [
-        "it has no head: the column that varies was taken for the memory in use"
+        "it has no header: the column that varies was taken as memory in use"
     ]
 
 

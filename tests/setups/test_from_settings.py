@@ -224,11 +224,11 @@ def test_no_setting_breaks_the_arithmetic(settings: dict[str, Any], cards: int) 
     pytest.param({"zero_stage": 2, "zero_bucket": 5e8}, "bucket", 500_000_000, id="a bucket in scientific notation"),
     pytest.param({"zero_stage": 2, "zero_bucket_auto": True}, "bucket", 3584**2, id="a bucket that is sized by the model"),
     pytest.param({"zero_stage": 2}, "bucket", 500_000_000, id="a file without a word of it: DeepSpeed's default"),
-    pytest.param({"zero_stage": 2, "zero_file": "mine.json"}, "bucket", None, id="a file that is not at hand"),
+    pytest.param({"zero_stage": 2, "zero_file": "mine.json"}, "bucket", None, id="a file that is not available"),
     pytest.param({"zero_bucket": 5e8}, "bucket", None, id="no DeepSpeed"),
     pytest.param({"zero_stage": 2}, "overlaps", False, id="stage 2 overlaps where the file says so"),
     pytest.param({"zero_stage": 3}, "overlaps", True, id="stage 3 unless the file says not"),
-    pytest.param({"zero_stage": 2, "zero_file": "mine.json"}, "overlaps", None, id="nobody knows of a file that is not at hand"),
+    pytest.param({"zero_stage": 2, "zero_file": "mine.json"}, "overlaps", None, id="nobody knows of a file that is not available"),
     pytest.param({"zero_stage": 2, "zero_overlap": False}, "overlaps", False, id="no overlap"),
     pytest.param({"zero_stage": 3, "zero_live": 1e8}, "live", 100_000_000, id="live parameters"),
     pytest.param({"fsdp": True, "fsdp_meta_init": False}, "meta_init", False, id="every process reads the model"),
@@ -253,8 +253,8 @@ def test_adapters_are_joined_where_that_is_asked() -> None:
 
 
 @pytest.mark.parametrize(("framework", "length", "said"), [
-    pytest.param("axolotl", 512, "512 tokens for each sample, the default of Axolotl 0.21.0", id="a framework with a default"),
-    pytest.param("ms-swift", 2048, "2048 tokens for each sample", id="a framework that asks the model"),
+    pytest.param("axolotl", 512, "512 tokens per sample, the default of Axolotl 0.21.0", id="a framework with a default"),
+    pytest.param("ms-swift", 2048, "2048 tokens per sample", id="a framework that asks the model"),
 ])  # fmt: skip
 def test_the_length_where_nothing_is_said(framework: str, length: int, said: str) -> None:
     found, assumptions = setup_from_settings(RunSettings(), known(), framework, 1)
@@ -266,7 +266,7 @@ def test_the_length_where_nothing_is_said(framework: str, length: int, said: str
                  id="a file that is shipped"),
     pytest.param({"zero_file": "zero2.json", "zero_stage": 2, "offload_optimizer": "cpu"},
                  "ZeRO stage 2 with the optimizer on the host, as zero2.json is shipped by Axolotl", id="what it offloads"),
-    pytest.param({"zero_file": "own_z2.json", "zero_stage": 2}, "ZeRO stage 2: own_z2.json is not at hand", id="a file of one's own"),
+    pytest.param({"zero_file": "own_z2.json", "zero_stage": 2}, "ZeRO stage 2: own_z2.json is not available", id="a file of one's own"),
 ])  # fmt: skip
 def test_a_deepspeed_file_that_is_shipped_is_taken_as_it_is(settings: dict[str, Any], said: str) -> None:
     _, assumptions = setup_from_settings(RunSettings().with_values(settings), known(), "llamafactory", 4)

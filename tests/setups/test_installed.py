@@ -47,7 +47,7 @@ def test_without_a_version_of_the_run_the_installed_one_counts_and_is_named(besi
     run, plans = oomdoctor.estimate(config, gpu="A100-40GB").estimate, oomdoctor.plan(config, gpu="A100-40GB")
     for assumptions in (run.assumptions, plans.now.assumptions):
         told = [each.text.en for each in assumptions if each.id == "framework_version"]
-        assert told == ["TRL 0.24.0, as it is installed beside oomdoctor"]
+        assert told == ["TRL 0.24.0, as installed alongside oomdoctor"]
     assert run.setup.stack.version == plans.now.setup.stack.version == "0.24.0"
 
 

@@ -35,7 +35,7 @@ def window(page: Page) -> list[float]:
 def test_the_answer_and_the_chart_come_first(shown: Page) -> None:
     report = shown.locator("#view-snapshot .report")
     assert [report.locator(":scope > *").nth(at).evaluate("each => each.tagName") for at in range(3)] == ["P", "P", "FIGURE"]
-    assert "were in use when it failed: 47 % app/scores.py:52:add" in report.locator("p").nth(1).inner_text()
+    assert "was in use when it failed: 47 % app/scores.py:52:add" in report.locator("p").nth(1).inner_text()
     assert "rank0.pickle" in report.inner_text()
 
 

@@ -37,7 +37,7 @@ def answer(tmp_path: Path, *arguments: str, **files: Program) -> str:
 @pytest.mark.parametrize(("program", "lang", "says"), [
     pytest.param(leaking(), "en", ["GPU 0 could not serve a request of 300.00 MiB, made by app/net.py:44:forward", "app/scores.py:52:add keeps 60.00 MiB more in each of 8 steps", "optimizer states"], id="a leak"),
     pytest.param(leaking(), "zh", ["GPU 0 无法满足 300.00 MiB 的申请", "在 8 步里每步多占 60.00 MiB", "优化器状态"], id="a leak, in Chinese"),
-    pytest.param(fragmented(), "en", ["What stands between the free pieces", "app/tables.py:12:grow", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"], id="free pieces between blocks"),
+    pytest.param(fragmented(), "en", ["What separates the free blocks", "app/tables.py:12:grow", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"], id="free pieces between blocks"),
     pytest.param(survived(), "en", ["failed on GPU 0, and the program went on"], id="the program went on"),
     pytest.param(training(), "en", ["No request failed in this recording.", "In use", "█"], id="a steady run"),
     pytest.param(Program(), "en", ["No memory of a card is in it"], id="nothing was held"),
@@ -52,7 +52,7 @@ def test_the_text_says(tmp_path: Path, program: Program, lang: str, says: list[s
 
 @pytest.mark.parametrize(("size", "says"), [
     pytest.param("8GiB", "Much of the GPU is neither free nor used by this process", id="a card of others"),
-    pytest.param("2400MiB", "What the memory is in use for", id="a card of our own"),
+    pytest.param("2400MiB", "What the memory is used for", id="a card of our own"),
 ])  # fmt: skip
 def test_a_card_that_is_known_tells_of_others(tmp_path: Path, size: str, says: str) -> None:
     odd = ("/home/ann/app/odd.py:9:hold",)
@@ -68,8 +68,8 @@ def test_a_narrow_terminal_has_no_line_of_heights(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("weights", "says"), [
-    pytest.param(900, "rank2.pickle holds 500.00 MiB more than the others in the middle: 500.00 MiB at app/fit.py:20:main (weights).", id="one holds more"),
-    pytest.param(400, "They hold much the same.", id="all alike"),
+    pytest.param(900, "rank2.pickle holds 500.00 MiB more than the median of the others: 500.00 MiB at app/fit.py:20:main (weights).", id="one holds more"),
+    pytest.param(400, "They hold about the same.", id="all alike"),
 ])  # fmt: skip
 def test_ranks_stand_beside_each_other(tmp_path: Path, weights: int, says: str) -> None:
     ranks = {f"rank{rank}": training(steps=4, weights=weights if rank == 2 else 400) for rank in range(3)}
@@ -228,16 +228,16 @@ def test_a_holder_opens_with_its_blocks_steps_and_stack(tmp_path: Path) -> None:
         for head, rest in re.findall(r"<details><summary>(.*?)</summary>(.*?)</details>", page, re.S)
     }
     kept = opened["app/scores.py:52:add"]
-    assert "9 blocks where it is largest, in use from step 2 to step 10." in kept
+    assert "9 blocks at its peak, in use from step 2 to step 10." in kept
     assert "<pre>app/scores.py:52:add\napp/fit.py:80:main</pre>" in kept
-    assert "1 block where it is largest" in opened["app/fit.py:20:main"]
+    assert "1 block at its peak" in opened["app/fit.py:20:main"]
 
 
 @pytest.mark.parametrize(("program", "lang", "says"), [
-    pytest.param(training(), "en", "950.00 MiB were in use at the peak: 42 % weights, 32 % activations, 21 % optimizer states. No request failed", id="nothing failed"),
+    pytest.param(training(), "en", "950.00 MiB was in use at the peak: 42 % weights, 32 % activations, 21 % optimizer states. No request failed", id="nothing failed"),
     pytest.param(training(), "zh", "峰值时占用 950.00 MiB：权重 42 %", id="in Chinese"),
-    pytest.param(leaking(), "en", "1.11 GiB were in use when it failed: 47 % app/scores.py:52:add, 35 % weights", id="a line where the use is unknown"),
-    pytest.param(without_history(), "en", "600.00 MiB were in use when the snapshot was taken: 67 % weights", id="nothing was recorded"),
+    pytest.param(leaking(), "en", "1.11 GiB was in use when it failed: 47 % app/scores.py:52:add, 35 % weights", id="a line where the use is unknown"),
+    pytest.param(without_history(), "en", "600.00 MiB was in use when the snapshot was taken: 67 % weights", id="nothing was recorded"),
 ])  # fmt: skip
 def test_the_first_sentences_say_what_holds_the_memory(tmp_path: Path, program: Program, lang: str, says: str) -> None:
     told = re.sub(r"\s+", " ", answer(tmp_path, "--lang", lang, run=program))

@@ -73,7 +73,7 @@ FILES: dict[str, tuple[str, bytes, str, str]] = {
     "a line of many MiB": ("fit-770002.out", b"x" * (9 << 20) + b"\n" + OOM.encode(), "yes", ""),
     "a name with a line end": ("new\nline-770002.out", OOM.encode(), "yes", ""),
     "a name with an escape": ("red\x1b[31m-770002.out", OOM.encode(), "yes", ""),
-    "a name that is no UTF-8": ("caf\udce9-770002.out", OOM.encode(), "unread", "no UTF-8"),
+    "a name that is not UTF-8": ("caf\udce9-770002.out", OOM.encode(), "unread", "no UTF-8"),
 }
 
 
@@ -178,7 +178,7 @@ ARCHIVES: dict[str, tuple[str, bytes, dict[str, str]]] = {
         zip_of({"../../a-770002.out": OOM.encode(), "/etc/b-770003.out": HEALTHY.encode()}),
         {"770002": "yes", "770003": "no"},
     ),
-    "a name that is no UTF-8 in an archive": ("logs.tar.gz", tar_of({"caf\udce9-770002.out": OOM.encode()}), {"770002": "yes"}),
+    "a name that is not UTF-8 in an archive": ("logs.tar.gz", tar_of({"caf\udce9-770002.out": OOM.encode()}), {"770002": "yes"}),
     "much of nothing in an archive": (
         "logs.zip",
         zip_of({"a-770002.out": b"\0" * (30 << 20), "b-770003.out": OOM.encode()}),

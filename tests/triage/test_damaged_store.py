@@ -165,7 +165,7 @@ def test_rows_whose_logs_are_gone_are_counted_where_they_are_lost(logs: Path, tm
         path.unlink()
     cut.write_bytes(b"".join(cut.read_bytes().splitlines(keepends=True)[:-1]))
     (problem,) = repaired(store, here).problems
-    assert f"jobs now: {held - 1}, before: {held}, lost, since their logs are gone: 1" in problem
+    assert f"jobs now: {held - 1}, before: {held}, lost, because their logs are gone: 1" in problem
     assert len(rows(store)) == JOBS - 1
     assert repaired(store, here).problems == ()
 
@@ -209,6 +209,6 @@ def test_a_store_of_an_older_form_is_made_anew_and_says_so(logs: Path, whole: Pa
 
     store = damaged(whole, tmp_path, unsealed)
     (problem,) = repaired(store, logs).problems
-    assert "is of another form" in problem
-    assert f"jobs now: {JOBS}, before: not known" in problem
+    assert "has a different format" in problem
+    assert f"jobs now: {JOBS}, before: unknown" in problem
     assert rows(store) == rows(whole)

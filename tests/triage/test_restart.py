@@ -144,7 +144,7 @@ CODES = {
     "a smaller batch would do": (BATCH.format(n=8) + bar(0) + failure(BACKWARD), {"plain": 1, "nvrx": 93, "job": 42}),
     "more memory would do, which the scheduler can give": (OF_HOST, {"plain": 1, "nvrx": 0, "job": 0}),
     "another node would do": (bar(0) + failure(BACKWARD, used=ANOTHER, allocated="14.50"), {"plain": 0, "nvrx": 0, "job": 0}),
-    "a restart may do": (bar(640) + failure(BACKWARD), {"plain": 0, "nvrx": 0, "job": 0}),
+    "a restart may work": (bar(640) + failure(BACKWARD), {"plain": 0, "nvrx": 0, "job": 0}),
     "nobody knows": (failure(BACKWARD), {"plain": 3, "nvrx": 0, "job": 0}),
     "no memory failure": ("Training completed.\n", {"plain": 0, "nvrx": 0, "job": 0}),
     "an empty log": ("", {"plain": 2, "nvrx": 0, "job": 0}),

@@ -54,10 +54,10 @@ def test_another_failure_of_no_known_node_stays_with_its_campaign() -> None:
 
 
 @pytest.mark.parametrize(("retry", "jobs", "recovered", "words"), [
-    pytest.param("retry", 2, 0, "a restart may do", id="twice is chance"),
-    pytest.param("retry", 3, 0, "it comes again: a restart alone is no cure", id="three times, and none got past it"),
-    pytest.param("retry", 9, 1, "a restart may do", id="a later start got past it"),
-    pytest.param("stop", 9, 0, "do not restart as it is", id="it stops at once"),
+    pytest.param("retry", 2, 0, "a restart may work", id="twice is chance"),
+    pytest.param("retry", 3, 0, "it will recur: a restart alone is not enough", id="three times, and none got past it"),
+    pytest.param("retry", 9, 1, "a restart may work", id="a later start got past it"),
+    pytest.param("stop", 9, 0, "do not restart as is", id="it stops at once"),
     pytest.param("unknown", 9, 0, "", id="nobody knows"),
 ])  # fmt: skip
 def test_what_many_met_alike_no_restart_alone_cures(retry: Retry, jobs: int, recovered: int, words: str) -> None:

@@ -30,10 +30,10 @@ def _as_click(option: RunOption) -> click.Option:
 
 
 def _run(command: tuple[str, ...], **given: Any) -> None:
-    """Run COMMAND as it would run without us, watch its memory, and say what it died of.
+    """Run COMMAND exactly as it would run on its own, watch its memory, and report why it died.
 
-    The command keeps its terminal, streams, signals and exit status. What was seen of it stays in a folder, which
-    `oomdoctor diagnose` reads.
+    The command keeps its terminal, streams, signals and exit status. The evidence is kept in a folder that
+    `oomdoctor diagnose` can read.
 
     \b
     Examples:
@@ -42,7 +42,7 @@ def _run(command: tuple[str, ...], **given: Any) -> None:
       eval "$(oomdoctor run --print-env --out evidence)"; ./job.sh
       oomdoctor diagnose evidence
 
-    Exit status: that of the command; 127 where there is no such command, 126 where it cannot be run.
+    Exit status: that of the command; 127 if there is no such command, 126 if it cannot be run.
     """
     options = RunOptions(command, **given)
     if options.print_env is not None:

@@ -55,7 +55,7 @@ def _not_in_force(place: WrittenSetting, value: Scalar, at: WrittenSetting, prin
         key=place.key,
         file=place.file,
         line=place.line,
-        what=Text(f"the log shows {printed}, this file says {value}", f"日志里是 {printed}，这个文件里写的是 {value}"),
+        what=Text(f"the log shows {printed}, this file has {value}", f"日志里是 {printed}，这个文件里写的是 {value}"),
         why=Text(
             f"Another file or a command line was in effect when this log was written ({at.file}:{at.line}, `{at.key}`).",
             f"写这份日志时生效的是另一个文件或命令行参数（{at.file}:{at.line}，`{at.key}`）。",
@@ -71,7 +71,7 @@ def _two_answers(place: WrittenSetting, value: Scalar, at: WrittenSetting, other
         file=at.file,
         line=at.line,
         what=Text(
-            f"the DeepSpeed JSON says {other}, the trainer says {value} (`{place.key}`)",
+            f"the DeepSpeed JSON has {other}, the trainer has {value} (`{place.key}`)",
             f"DeepSpeed JSON 里是 {other}，训练参数里是 {value}（`{place.key}`）",
         ),
         why=Text("transformers compares the two and stops if they differ.", "transformers 会核对两处的值，不一致就报错退出。"),
@@ -103,7 +103,7 @@ def _product(merged: MergedSettings) -> Iterator[ConfigIssue]:
         file=at.file,
         line=at.line,
         what=Text(
-            f"`train_batch_size` is {total}, but micro batch, accumulation and cards give {result}",
+            f"`train_batch_size` is {total}, but micro batch x accumulation x cards is {result}",
             f"`train_batch_size` 写的是 {total}，而单卡批大小、梯度累积和卡数给出的是 {result}",
         ),
         why=Text("DeepSpeed stops unless it equals their product exactly.", "DeepSpeed 要求它正好等于三者的乘积，否则直接报错。"),

@@ -71,7 +71,7 @@ def _replaced(text: str, form: Form, path: list[Entry], to: str) -> Edit:
 
 def _renamed(text: str, form: Form, change: ConfigChange, path: list[Entry]) -> Edit:
     if not path or not _KEY.match(change.to):
-        raise UnsafeEdit("the key is not where it was", "这个键已经不在原来的位置")
+        raise UnsafeEdit("the key is no longer at its location", "这个键已经不在原来的位置")
     entry = path[-1]
     key_text = text[entry.start : entry.end]
     quote = key_text[:1] if key_text[:1] in "'\"" else ""

@@ -19,7 +19,7 @@ def move_setting(text: str, form: Form, change: ConfigChange) -> Edit:
     path = find_entry(roots, change)
     root = next((root for root in roots if path and path[0] in root.entries), None)
     if root is None:
-        raise UnsafeEdit("the key is not where it was", "这个键已经不在原来的位置")
+        raise UnsafeEdit("the key is no longer at its location", "这个键已经不在原来的位置")
     entry, parent = path[-1], path[-2].value if len(path) > 1 else root
     target = find_path(root, change.to)
     if entry.value.kind != "scalar" or any(part.value.shared for part in (*path, *target)):

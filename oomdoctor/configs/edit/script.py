@@ -132,7 +132,7 @@ def _assigned(text: str, script: Sequence[Sequence[Word]], name: str, to: str) -
 
 def _renamed(word: Word | None, change: ConfigChange) -> Edit:
     if word is None:
-        raise UnsafeEdit("the option is not where it was", "这个选项已经不在原来的位置")
+        raise UnsafeEdit("the option is no longer at its location", "这个选项已经不在原来的位置")
     name = OPTION.match(word.text) or OVERRIDE.match(word.text)
     if name is None or not re.fullmatch(r"-{0,2}\w[\w.-]{0,150}", change.to):
         raise UnsafeEdit("this is not an option name", "这不是选项的名称")

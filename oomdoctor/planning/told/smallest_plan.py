@@ -66,7 +66,8 @@ def _as_fix(plan: Plan[Estimate], expected: Expected, others: Sequence[Fix], pac
     records = [record for name in _fixes(plan.measures) if (record := pack.fix(name)) is not None]
     card = expected.budget.total if expected.budget is not None else 0
     together = Text(
-        f"Together, as none of them is enough alone: the run then needs {plan.outcome.expected / GIB:.1f} GiB of {card / GIB:.1f} GiB.",
+        f"Together, because none of them is enough alone: the run then needs {plan.outcome.expected / GIB:.1f} GiB of {card / GIB:.1f} "
+        "GiB.",
         f"几项要一起改，单独一项都不够：改后需要 {plan.outcome.expected / GIB:.1f} GiB，显卡共 {card / GIB:.1f} GiB。",
     )
     only = records[0] if len(records) == 1 else None

@@ -31,13 +31,13 @@ def _judged(served_run: ServedRun, wording: Wording) -> str:
     if served_run.has_served:
         return wording.say(
             Text(
-                "By these figures it starts, and it had answered: the failed request came on top of them.",
+                "By these figures it starts, and it had been answering: the failed request came on top of them.",
                 "按这些数字能够启动，而且服务已经应答过：失败的是此外又申请的部分。",
             )
         )
     missing = wording.say(
         Text(
-            "By these figures {} should have started: something else was using the card, or more was used than is counted here.",
+            "By these figures {} should have started: something else was using the card, or it used more than is counted here.",
             "按这些数字，{} 本应能启动：卡上可能有其他占用，或者某处用掉了这里没有计入的显存。",
         )
     )

@@ -50,7 +50,7 @@ def _filled(field: FieldRecord, project: ProjectForm) -> str:
         parts.append(f"`{field.fact}`")
     known = [option.label for option in field.options if option.fact is not None]
     if known:
-        parts.append(f"which holds of {', '.join(known)}")
+        parts.append(f"which is true of {', '.join(known)}")
     return "; ".join(parts)
 
 

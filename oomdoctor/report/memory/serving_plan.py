@@ -143,7 +143,7 @@ def _cost(measure: Measure, now: Served) -> Text | None:
 
 def _obstacle(obstacle: Obstacle[Served], plans: Plans[Served], wording: Wording) -> Iterator[Block]:
     yield Heading(wording.say(Text("What would be enough", "要多少才够")))
-    sentences = [wording.say(Text("No combination of settings makes it start on this card.", "在这张卡上，没有哪种设置组合能让它启动。"))]
+    sentences = [wording.say(Text("No combination of settings lets it start on this card.", "在这张卡上，没有哪种设置组合能让它启动。"))]
     if obstacle.card:
         many = plans.now.setup.layout.cards
         single = wording.say(Text("A card like {} would be enough with the closest one.", "按最接近的组合，换成 {} 这样的卡就够用。"))

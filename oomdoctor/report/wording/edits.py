@@ -33,7 +33,7 @@ BROKEN = Text(
 )
 STARTS = Text("The server starts as is.", "服务现在就能启动。")
 STARTS_NOT = Text(
-    "No combination of settings makes the server start. `oomdoctor plan` shows what would be enough.",
+    "No combination of settings lets the server start. `oomdoctor plan` shows what would be enough.",
     "没有哪种设置组合能让服务启动。`oomdoctor plan` 会说明要多少才够。",
 )
 CARD = Text("the card in the log", "日志中的显卡")

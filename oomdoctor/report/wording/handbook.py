@@ -136,7 +136,7 @@ KINDS: Mapping[str, Text] = {
     "host-oom": Text("Host memory ran out, or a limit on it was reached.", "主机内存不足，或达到了内存上限。"),
     "shm-oom": Text("Shared memory (/dev/shm) ran out.", "共享内存（/dev/shm）不足。"),
     "kernel-resource": Text(
-        "One kernel needs more on-chip memory than the card has; no smaller batch helps.",
+        "One kernel needs more on-chip memory than the card has; a smaller batch does not help.",
         "某个 kernel 需要的片上内存超过显卡上限，减小批大小没有用。",
     ),
     "look-alike": Text("Not memory: another failure that looks like it.", "不是内存或显存不足，只是看起来像。"),

@@ -320,7 +320,7 @@ GAPS: dict[str, str] = {
     "a loop of symbolic links": "符号链接成环",
     "a folder": "这是一个文件夹",
     "a device, not a log": "这是设备，不是日志",
-    "nobody writes to this pipe": "没有程序向这个管道写入",
+    "no process writes to this pipe": "没有程序向这个管道写入",
     "a config that another one names": "另一个配置引用的文件",
     "give this file too": "请把这个文件也一并给出",
     "a binary file, not a config": "这是二进制文件，不是配置",

@@ -172,7 +172,7 @@ def _batch_stated_twice(settings: RunSettings, layout: Layout) -> Iterator[Assum
     product = f"{batch} x {steps} x {copies}" if steps else f"{batch} x {copies}"
     yield assumed(
         "global_batch",
-        f"batch size {batch} per card, although {product} does not make the {samples} samples of train_batch_size; DeepSpeed stops there",
+        f"batch size {batch} per card, although {product} does not equal the {samples} samples of train_batch_size; DeepSpeed stops there",
         f"每张卡的批大小为 {batch}：{product} 凑不成 train_batch_size 写的 {samples} 条，DeepSpeed 会因此报错退出",
     )
 

@@ -172,7 +172,7 @@ class Unpickler:
     def _into_list(self, values: list[object]) -> None:
         target = self._stack[-1]
         if type(target) is not PickledList:
-            raise TypeError("what is added to is no list")
+            raise TypeError("an append to something that is not a list")
         for value in values:
             self._take(target, value)
         self._window.at += 1
