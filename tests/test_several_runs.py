@@ -96,7 +96,7 @@ def test_runs_that_all_went_well_are_no_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("lang", "parts"), [
-    ("en", ["40 runs were told apart", "in 2 memory ran out", "13 ended with other errors", "ZeroDivisionError", "13 runs"]), ("zh", ["40 次运行", "2 次内存或显存不足", "ZeroDivisionError"]),
+    ("en", ["40 runs found", "2 ran out of memory", "13 ended with other errors", "ZeroDivisionError", "13 runs"]), ("zh", ["40 次运行", "2 次内存或显存不足", "ZeroDivisionError"]),
 ])  # fmt: skip
 def test_many_runs_are_counted_by_what_they_failed_with(tmp_path: Path, lang: str, parts: list[str]) -> None:
     logs = {f"farm{n:02}.log": OOM.format(gpu=0) if n in (1, 2) else DIVIDED if n % 3 == 0 and n else WELL for n in range(40)}
@@ -124,4 +124,4 @@ def test_an_issue_is_about_one_run_and_an_answer_about_all(tmp_path: Path) -> No
         False,
     )
     answer = CliRunner().invoke(main, ["diagnose", str(tmp_path), "--env", "none", "--lang", "en", "--reply"]).stdout
-    assert "2 runs were told apart" in answer and "ZeroDivisionError" in answer and "please add" not in answer
+    assert "2 runs found" in answer and "ZeroDivisionError" in answer and "please add" not in answer

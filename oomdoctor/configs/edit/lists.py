@@ -28,7 +28,7 @@ def add_items(text: str, form: Form, node: Node, to: str) -> Edit:
     if not items:
         raise UnsafeEdit("there is a list here", "这里是一个列表")
     if any(item.kind != "scalar" or item.shared for item in there):
-        raise UnsafeEdit("there is a list of more than plain words here", "这里的列表不只是单个词")
+        raise UnsafeEdit("this list contains more than plain words", "这里的列表不只是单个词")
     flow, missing = node.style == "{", [item for item in items if item not in [known.value for known in there]]
     return append_items(
         text, node, [json_value(item, "", "") if form == "json" else yaml_value(item, "", "", flow=flow) for item in missing]
