@@ -62,7 +62,7 @@ def test_a_finding_that_waits_for_the_card_settles(tmp_path: Path, described: st
 
 def test_that_this_machine_is_not_used_is_said_where_a_finding_waits_for_one(tmp_path: Path) -> None:
     text = " ".join(run(tmp_path, "--lang", "en", "--full", log='  File "/data/run/train.py", line 4, in main\n' + SMALL).split())
-    assert "Facts about this machine are not used: /data/run/train.py is not here." in text
+    assert "Facts about this machine are not used: /data/run/train.py does not exist here." in text
 
 
 def test_a_card_that_is_full_in_the_file_is_not_taken_for_another_process(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_what_the_machine_lacks_comes_after_what_happened(tmp_path: Path) -> Non
 def test_by_default_a_log_from_elsewhere_is_read_alone(tmp_path: Path) -> None:
     report = json.loads(run(tmp_path, "--format", "json"))
     assert list(report["environment"]) == ["note"]
-    assert "/data/run/train.py is not here" in report["environment"]["note"]
+    assert "/data/run/train.py does not exist here" in report["environment"]["note"]
     assert "not used" not in run(tmp_path)
 
 

@@ -80,7 +80,7 @@ def test_no_line_of_a_page_is_wider_than_the_terminal(name: str, width: int) -> 
 
 def test_a_problem_is_explained_with_the_figures_of_its_example() -> None:
     document = rule_page(book(), "working-set-fills-card", Wording("en"), "0")
-    assert headings(document)[:4] == ["Why it happens, using the figures from the example", "How sure", "Example", "What it says"]
+    assert headings(document)[:4] == ["Why it happens, using the figures from the example", "Certainty", "Example", "What it says"]
     assert "22.71 GiB of 23.65 GiB was in live tensors" in text_of(document)
 
 
@@ -133,7 +133,7 @@ def test_what_a_text_means(text: str, name: str) -> None:
     pytest.param("碎片", "fragmentation-hint-does-not-apply", id="a word of a Chinese title"),
 ])  # fmt: skip
 def test_a_near_miss_is_suggested(text: str, near: str) -> None:
-    with pytest.raises(UsageError, match="near it: .*" + near):
+    with pytest.raises(UsageError, match="similar: .*" + near):
         page_id(book(), text)
 
 

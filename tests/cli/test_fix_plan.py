@@ -139,7 +139,7 @@ def test_from_a_config_that_does_not_fit_to_one_that_does(here: Path, run_on: li
     checked = run("check", *run_on, here=here)
     assert checked.returncode == 0, checked.stdout
     again = run("fix", *run_on, "--yes", here=here)
-    assert (again.returncode, files_in(here)) == (0, new) and "as it is" in again.stdout
+    assert (again.returncode, files_in(here)) == (0, new) and "as is" in again.stdout
 
 
 def test_the_numbers_are_those_of_plan(here: Path) -> None:
@@ -197,7 +197,7 @@ def test_where_nothing_fits_nothing_is_written_and_it_is_said(here: Path) -> Non
 
 def test_a_server_that_starts_with_no_settings_is_said_not_to(here: Path) -> None:
     done = run("fix", "serve.sh", "--gpu", "4GB", "--yes", here=here)
-    assert (done.returncode, files_in(here)) == (1, FILES) and "No combination of settings makes the server start" in done.stdout
+    assert (done.returncode, files_in(here)) == (1, FILES) and "No combination of settings lets the server start" in done.stdout
     assert "没有哪种设置组合能让服务启动" in run("fix", "serve.sh", "--gpu", "4GB", "--lang", "zh", here=here).stdout
 
 
@@ -231,8 +231,8 @@ def test_a_log_of_a_known_run_gets_the_plan_and_not_every_fix(here: Path) -> Non
 @pytest.mark.parametrize(("arguments", "message"), [
     pytest.param(["sft.yaml", "--plan", "1"], "which card", id="a plan for no card"),
     pytest.param(["sft.yaml", "--gpu", "RTX 4090", "--plan", "40"], "the last one is", id="a number that no plan has"),
-    pytest.param(["sft.yaml", "--gpu", "RTX 4090", "--plan", "1", "--only", "smaller-batch"], "exclude one another", id="a plan and a fix"),
-    pytest.param(["sft.yaml", "--gpu", "a card"], "not known", id="a card that nobody knows"),
+    pytest.param(["sft.yaml", "--gpu", "RTX 4090", "--plan", "1", "--only", "smaller-batch"], "mutually exclusive", id="a plan and a fix"),
+    pytest.param(["sft.yaml", "--gpu", "a card"], "unknown", id="a card that nobody knows"),
     pytest.param(["ds.json", "--gpu", "RTX 4090"], "which model", id="a config that names no model"),
 ])  # fmt: skip
 def test_wrong_use_ends_with_two_and_changes_nothing(here: Path, arguments: list[str], message: str) -> None:

@@ -78,8 +78,8 @@ def test_nothing_is_fetched_of_a_model_that_is_known(hub: list[str]) -> None:
 @pytest.mark.parametrize(("name", "why"), [
     pytest.param("our/nothing", "it has no such model", id="a name that is not there"),
     pytest.param("our/closed", "it requires a login", id="a model behind a login"),
-    pytest.param("nothing-like-it", "no name on a hub", id="a name without an owner"),
-    pytest.param("../../etc/passwd", "no name on a hub", id="a way out"),
+    pytest.param("nothing-like-it", "not a hub model name", id="a name without an owner"),
+    pytest.param("../../etc/passwd", "not a hub model name", id="a way out"),
 ])  # fmt: skip
 def test_why_it_cannot_be_had(name: str, why: str) -> None:
     status, output = run("estimate", "--model", name, "--hub", *RUN)

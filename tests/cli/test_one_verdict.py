@@ -81,7 +81,7 @@ def test_three_commands_agree_on_several_cards(tmp_path: Path, run: dict[str, ob
 
 @pytest.mark.parametrize("command", ["estimate", "check"])
 @pytest.mark.parametrize(("lang", "sentences"), [
-    pytest.param("en", ["The run needs ", " usable. It needs the most during this phase: ", "nvidia-smi may show ", ", as torch keeps freed blocks."], id="English"),
+    pytest.param("en", ["The run needs ", " usable. It needs the most during this phase: ", "nvidia-smi may show ", ", because torch keeps freed blocks."], id="English"),
     pytest.param("zh", ["这次运行需要 ", "可规划的显存为 ", "需要最多的阶段：", "nvidia-smi 可能显示", "，因为 torch 会缓存已释放的显存块。"], id="Chinese"),
 ])  # fmt: skip
 def test_it_is_said_by_what_the_verdict_is(tmp_path: Path, command: str, lang: str, sentences: list[str]) -> None:

@@ -119,5 +119,5 @@ def test_a_complaint_says_where_and_what_to_write() -> None:
     files = {"f.yaml": GLM4 + "training_args:\n  generation_config:\n    deepspeed: configs/ds.json\n"}
     (one,) = read(files).issues
     assert (one.file, one.line, one.key) == ("f.yaml", 7, "training_args.generation_config.deepspeed")
-    assert one.what.en == "`deepspeed` stands under `training_args.generation_config`; it only has an effect under `training_args`"
+    assert one.what.en == "`deepspeed` is under `training_args.generation_config`; it only has an effect under `training_args`"
     assert one.replacement == "training_args.deepspeed: configs/ds.json"

@@ -113,7 +113,7 @@ def test_a_mistake_is_reported_with_its_place(old: str, new: str, line: int, col
     pytest.param(b"just words", "object", id="prose"),
     pytest.param(b"\xff\xfe\x00", "cannot be read", id="no UTF-8"),
     pytest.param(b"a: \x00", "", id="a NUL byte"),
-    pytest.param(b"# " + b"x" * (5 << 20), "larger than", id="five megabytes"),
+    pytest.param(b"# " + b"x" * (5 << 20), "too large", id="five megabytes"),
     pytest.param(b"[" * 20_000, "", id="brackets without end"),
     pytest.param(b"{a: " * 20_000 + b"}" * 20_000, "", id="maps in maps"),
 ])  # fmt: skip
@@ -136,7 +136,7 @@ def test_a_file_that_is_gone(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_an_id_is_used_once(name: str, text: str, id_: str, tmp_path: Path) -> None:
     write(rules(tmp_path) / name, text)
-    with pytest.raises(RuleError, match=f"the id '{id_}' is already used in ") as raised:
+    with pytest.raises(RuleError, match=f"the ID '{id_}' is already used in ") as raised:
         load_rules(tmp_path)
     assert tmp_path.name in str(raised.value)
 

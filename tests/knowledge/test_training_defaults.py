@@ -116,7 +116,7 @@ def test_a_rank_that_is_taken_is_named() -> None:
     assert shape is not None
     for rank, told in ((None, True), (8, False)):
         taken = setup_from_settings(RunSettings(finetuning="lora", lora_rank=rank), shape, "trl", 1)[1]
-        assert any(each.id == "lora_rank" and "rank 16, the default of TRL" in each.text.en for each in taken) is told
+        assert any(each.id == "lora_rank" and "rank 16, the TRL" in each.text.en for each in taken) is told
 
 
 @pytest.mark.parametrize(("accelerate", "base"), [

@@ -49,14 +49,14 @@ def test_this_machine_is_used_where_it_agrees(shown: LogTraces, said: str) -> No
 @pytest.mark.parametrize(
     ("shown", "machine", "said"),
     [
-        pytest.param(LogTraces(totals=(24 * GIB,)), MACHINE, "a card of 24.00 GiB, the machine has 44.99 GiB", id="another card"),
+        pytest.param(LogTraces(totals=(24 * GIB,)), MACHINE, "a 24.00 GiB card, the machine has 44.99 GiB", id="another card"),
         pytest.param(LogTraces(totals=(24 * GIB,)), WITHOUT_CARD, "the machine has none", id="a card, and here is none"),
         pytest.param(LogTraces(totals=(45 * GIB,), versions={"torch": "2.1.2"}), MACHINE, "torch is 2.1.2 in the log", id="another torch"),
         pytest.param(
             LogTraces(totals=(45 * GIB,), versions={"driver": "535.54"}), MACHINE, "driver is 535.54 in the log", id="another driver"
         ),
         pytest.param(
-            LogTraces(totals=(45 * GIB,), paths=("/else/train.py",)), MACHINE, "/else/train.py is not here", id="a script that is not here"
+            LogTraces(totals=(45 * GIB,), paths=("/else/train.py",)), MACHINE, "/else/train.py does not exist here", id="a script that is not here"
         ),
         pytest.param(LogTraces(versions={"torch": "2.4.0"}), MACHINE, "neither a card nor a path", id="a version alone proves nothing"),
         pytest.param(LogTraces(), MACHINE, "neither a card nor a path", id="a log that shows nothing"),
@@ -88,7 +88,7 @@ def test_nothing_is_collected_where_the_log_has_a_card_and_no_driver_is_here() -
 def test_a_machine_that_the_user_names_is_used_and_what_differs_is_said(name: str | None) -> None:
     found = match_log(asked(always=True, name=name), LogTraces(totals=(24 * GIB,)))
     assert found.environment == MACHINE
-    assert "though the log shows a card of 24.00 GiB" in found.note.en
+    assert "although the log shows a 24.00 GiB card" in found.note.en
     assert "但日志里的显卡是 24.00 GiB" in found.note.zh
 
 

@@ -72,8 +72,8 @@ def test_where_all_weights_are_trained_there_is_nothing_to_compare() -> None:
     pytest.param(("--method", "qlora", "--cards"), 0, "Smallest certain to fit: 1 x", id="cards"),
     pytest.param(("--method", "qlora", "--cards", "--lang", "zh"), 0, "一定放得下的最小配置", id="in Chinese"),
     pytest.param(("--serve", "--gpu", "8GB", "--formats"), 1, "None of these is certain to fit.", id="nothing fits"),
-    pytest.param(("--cards", "--gpu", "24GB"), 2, "leave out --gpu", id="a card beside the cards"),
-    pytest.param(("--cards", "--sweep", "batch"), 2, "take one", id="two tables"),
+    pytest.param(("--cards", "--gpu", "24GB"), 2, "omit --gpu", id="a card beside the cards"),
+    pytest.param(("--cards", "--sweep", "batch"), 2, "use only one", id="two tables"),
 ])  # fmt: skip
 def test_the_command(args: tuple[str, ...], status: int, says: str) -> None:
     done = command(["estimate", "--model", "Qwen2.5-7B", "--lang", "en", *args])

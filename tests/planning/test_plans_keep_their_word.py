@@ -277,7 +277,7 @@ def test_where_the_files_break_every_plan_the_setting_that_conflicts_is_named(ze
     for path, text in zip(files, (STATED_TWICE, zero), strict=True):
         path.write_text(text, encoding="utf-8")
     plans = cast("Plans[Estimate]", oomdoctor.plan(files, gpu="RTX 4090", gpus=1))
-    places = {(Path(each.file).name, each.key, "the DeepSpeed JSON says 4" in each.why.en) for each in plans.broken}
+    places = {(Path(each.file).name, each.key, "the DeepSpeed JSON has 4" in each.why.en) for each in plans.broken}
     assert (bool(plans.plans), places) == (not is_broken, {("ds.json", "train_micro_batch_size_per_gpu", True)} if is_broken else set())
     asked = [*map(str, files), "--gpu", "RTX 4090", "--gpus", "1", "--lang", "en"]
     for command in ("plan", "fix"):

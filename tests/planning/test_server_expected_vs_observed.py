@@ -124,7 +124,7 @@ def test_json_has_the_budget_and_what_was_seen() -> None:
 
 
 @pytest.mark.parametrize(("lang", "words"), [
-    pytest.param("en", ["the log shows 15.27 GiB", "By these figures it fails where", "With it the run should fit."], id="English"),
+    pytest.param("en", ["the log shows 15.27 GiB", "By these figures it fails because", "With it the run should fit."], id="English"),
     pytest.param("zh", ["服务的显存预算", "日志显示 15.27 GiB", "按这些数字，会卡在这里", "这样改之后应该放得下。"], id="Chinese"),
 ])  # fmt: skip
 def test_the_report_says_it(lang: str, words: list[str]) -> None:

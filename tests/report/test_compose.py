@@ -21,7 +21,7 @@ from oomdoctor.report.wording.wording import Wording
 SUMMARIES = [
     pytest.param(
         samples.device_oom,
-        "GPU memory ran out on rank 3 (GPU 3), during the backward pass: 2.00 GiB asked, 419.84 MiB free of 23.69 GiB.",
+        "GPU memory ran out on rank 3 (GPU 3), during the backward pass: 2.00 GiB requested, 419.84 MiB of 23.69 GiB free.",
         id="a device OOM says where, when and how much",
     ),
     pytest.param(
@@ -37,14 +37,14 @@ SUMMARIES = [
     pytest.param(
         samples.survived,
         "No failure: GPU memory ran short 12 times on rank 0 (GPU 0), during the forward pass: "
-        "512.00 MiB asked, 100.00 MiB free, and the program handled it and continued.",
+        "512.00 MiB requested, 100.00 MiB free, and the program handled it and continued.",
         id="a survived OOM is no failure",
     ),
     pytest.param(samples.nothing_found, "No failure found in the input (3 files, 12.00 MiB).", id="nothing found says what was read"),
     pytest.param(samples.nothing_read, "Nothing could be read, so there is nothing to report yet.", id="nothing read is not health"),
     pytest.param(
         samples.kernel_resource,
-        "Not a memory failure: one kernel needs more on-chip memory than the card has: it asks for 160.00 KiB, the limit is 99.00 KiB.",
+        "Not a memory failure: one kernel needs more on-chip memory than the card has: 160.00 KiB requested, the limit is 99.00 KiB.",
         id="on-chip memory of a kernel is another matter",
     ),
     pytest.param(samples.shm, "Most likely shared memory (/dev/shm) ran out while loading data.", id="a likely one says so"),
@@ -67,10 +67,10 @@ def test_chinese_puts_the_place_first() -> None:
 @pytest.mark.parametrize(
     ("free", "total", "limit", "part"),
     [
-        pytest.param(None, None, None, "2.00 GiB asked.", id="only the request is known"),
-        pytest.param(3 << 30, 24 << 30, None, "refused, although 3.00 GiB were free.", id="enough was free"),
+        pytest.param(None, None, None, "2.00 GiB requested.", id="only the request is known"),
+        pytest.param(3 << 30, 24 << 30, None, "refused, although 3.00 GiB was free.", id="enough was free"),
         pytest.param(
-            3 << 30, 24 << 30, 8 << 30, "refused at a limit of 8.00 GiB, although 3.00 GiB were free.", id="a set limit refused it"
+            3 << 30, 24 << 30, 8 << 30, "refused with a limit of 8.00 GiB, although 3.00 GiB was free.", id="a set limit refused it"
         ),
         pytest.param(1 << 30, 1 << 30, None, "more than the whole card has (1.00 GiB).", id="no card has that much"),
     ],

@@ -65,7 +65,7 @@ def test_every_kind_of_verdict_can_be_written(sample: Callable[[], Diagnosis], f
 
 def test_an_answer_says_what_the_log_shows_with_its_line() -> None:
     reply = shown(compose_reply(of_text(f"step 1\n{OOM}\n"), Wording("en"), "0"))
-    assert reply.startswith("Thank you for the report. GPU memory ran out on GPU 1: 2.00 GiB asked, 1.02 GiB free of 23.69 GiB. (line 2)")
+    assert reply.startswith("Thank you for the report. GPU memory ran out on GPU 1: 2.00 GiB requested, 1.02 GiB of 23.69 GiB free. (line 2)")
 
 
 def test_an_answer_names_at_most_three_steps_and_asks_for_at_most_two_things() -> None:
@@ -119,17 +119,17 @@ NO_LOG = "the log as text"
 
 
 @pytest.mark.parametrize(("text", "parts", "absent"), [
-    pytest.param("After an upgrade I get\n\nImportError: cannot import name 'a' from 'b'\n", ["This is not a lack of memory", "ImportError", "the whole traceback"], ["every rank"], id="another error is named"),
-    pytest.param("It dies.\n\nTraceback (most recent call last):\n  File \"a.py\", line 2, in f\nAttributeError: 'X' object has no attribute 'y'\n", ["AttributeError"], ["the whole traceback"], id="a traceback that is there is not asked for"),
+    pytest.param("After an upgrade I get\n\nImportError: cannot import name 'a' from 'b'\n", ["This is not a memory failure", "ImportError", "the complete traceback"], ["every rank"], id="another error is named"),
+    pytest.param("It dies.\n\nTraceback (most recent call last):\n  File \"a.py\", line 2, in f\nAttributeError: 'X' object has no attribute 'y'\n", ["AttributeError"], ["the complete traceback"], id="a traceback that is there is not asked for"),
     pytest.param("training is OOM, 24GB card, 7B model, urgent", ["You write that memory ran out", NO_LOG, "launch command"], ["nvidia-smi"], id="nothing but words, and the card is told"),
     pytest.param("training is OOM, please help", ["You write that memory ran out", NO_LOG, "launch command", "which model"], [], id="nothing but words"),
     pytest.param("My run is OOM.\n\n$ python train.py --rows 4\n", [NO_LOG], ["launch command"], id="the command is there"),
     pytest.param("My loss becomes nan after step 40, no OOM.\n{'loss': nan, 'grad_norm': nan, 'epoch': 0.1}\n", ["not a number"], ["shows no failure"], id="a loss of nan"),
     pytest.param("{'loss': 1.9, 'grad_norm': nan, 'epoch': 0.1}\nDone.\n", ["shows no failure"], ["not a number"], id="one gradient that overflowed"),
-    pytest.param("### Feature request\nHalve the batch when a run is out of memory.\n", ["asks for a change"], [NO_LOG, "please add"], id="a wish"),
-    pytest.param("Docs: the out of memory page has a dead link\n", ["asks for a change"], [NO_LOG], id="a request about documents"),
+    pytest.param("### Feature request\nHalve the batch when a run is out of memory.\n", ["requests a change"], [NO_LOG, "please add"], id="a wish"),
+    pytest.param("Docs: the out of memory page has a dead link\n", ["requests a change"], [NO_LOG], id="a request about documents"),
     pytest.param("Loss is NaN after 90 steps. No OOM.\n", ["not a number"], ["shows no failure", "You write that memory ran out"], id="another trouble"),
-    pytest.param("LoRA of GLM-4-9B on one RTX 4090 24GB with batch 8 and length 4096 is OOM", ["By arithmetic", "does not fit", "What fills the card", NO_LOG], ["which model", "nvidia-smi"], id="a run that is told is worked out"),
+    pytest.param("LoRA of GLM-4-9B on one RTX 4090 24GB with batch 8 and length 4096 is OOM", ["Calculated from the description", "does not fit", "Expected use of the card", NO_LOG], ["which model", "nvidia-smi"], id="a run that is told is worked out"),
     pytest.param(f"PyTorch version: 2.6.0+cu124\ntransformers==4.50.0\n\n```\n{OOM}\n```\n", ["GPU memory ran out"], ["collect_env", "pip list"], id="versions that are there are not asked for"),
 ])  # fmt: skip
 def test_an_answer_fits_what_was_posted(text: str, parts: list[str], absent: list[str]) -> None:

@@ -142,7 +142,7 @@ def test_the_message_is_shown_where_the_headline_says_less() -> None:
         ),
         pytest.param(
             RunSettings(model="org/base-7b", method="serve", max_num_seqs=64, max_model_len=8192, tensor_parallel=2),
-            "Read as: LLaMA-Factory · base-7b · serving · 64 requests at a time · 8,192 tokens · TP 2 · 23.69 GiB",
+            "Read as: LLaMA-Factory · base-7b · serving · 64 concurrent requests · 8,192 tokens · TP 2 · 23.69 GiB",
             id="serving",
         ),
         pytest.param(RunSettings(micro_batch=-1), "Read as: LLaMA-Factory · 23.69 GiB", id="what is no size is left out"),

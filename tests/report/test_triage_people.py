@@ -70,17 +70,17 @@ def test_users_are_counted_with_what_they_lost() -> None:
     ]
     first, second, _ = user_table(lines, EN).rows
     assert [cell.text for cell in first] == ["ada", "3", "4", "75 %", "1", "6.0"]
-    assert second[0].text == "not known"
+    assert second[0].text == "unknown"
 
 
 MAILS = {
     "a certain finding helps": ([ROW], finding(Certainty.CERTAIN), "What helps: Smaller batch per card."),
-    "one that is possible may help": ([ROW], finding(Certainty.POSSIBLE), "Possible fixes: Smaller batch per card."),
-    "one that is likely may help": ([ROW], finding(Certainty.LIKELY), "Possible fixes: Smaller batch per card."),
+    "one that is possible may help": ([ROW], finding(Certainty.POSSIBLE), "What may help: Smaller batch per card."),
+    "one that is likely may help": ([ROW], finding(Certainty.LIKELY), "What may help: Smaller batch per card."),
     "without a finding the restart is told": ([ROW], None, "A restart may work."),
-    "what comes again is no accident": ([row(number) for number in range(3)], None, "a restart alone is no cure."),
-    "a job is told by its figures": ([ROW], None, "It asked for 2.00 GiB where 1.00 GiB of 80.00 GiB were free."),
-    "of several jobs the figures are those of one": ([ROW, row(2)], None, "Job 771001 asked for 2.00 GiB"),
+    "what comes again is no accident": ([row(number) for number in range(3)], None, "a restart alone is not enough."),
+    "a job is told by its figures": ([ROW], None, "It requested 2.00 GiB when 1.00 GiB of 80.00 GiB was free."),
+    "of several jobs the figures are those of one": ([ROW, row(2)], None, "Job 771001 requested 2.00 GiB"),
     "what ran out, and when": ([ROW], None, "Your job 771001 (sft-glm) ran out of GPU memory during the backward pass."),
     "a likely failure is called so": ([row(1, certainty="likely")], None, "Your job 771001 (sft-glm) most likely ran out of GPU memory"),
     "where nobody knows what to do nothing is promised": ([row(1, retry="unknown")], None, 'CUDA out of memory."'),

@@ -251,7 +251,7 @@ def test_a_misspelt_name_is_refused_with_the_name_that_was_meant(
     pytest.param(SIGNATURE, "value: int", "value: itn", 18, "does not recognise its example", id="the values of a setting"),
     pytest.param(FIX, "since: '1.2'", "since: '1.x'", 5, "'1.x' is not a version", id="the version of a key"),
     pytest.param(SERVER, "since: '1.2'", "since: soon", 8, "'soon' is not a version", id="the version of a default"),
-    pytest.param(SERVER, ", {value: 2048, source: docs}]", "]", 7, "holds for every card", id="defaults that leave cards out"),
+    pytest.param(SERVER, ", {value: 2048, source: docs}]", "]", 7, "apply to every card", id="defaults that leave cards out"),
     pytest.param(CHANGE, "since: '2.0'", "since: two", 6, "'two' is not a version", id="the version of a change"),
     pytest.param(CHANGE, "effect: tighter}", "effect: looser}", 10, "expected looser, came to tighter", id="a change that comes to something else"),
     pytest.param("conditions.yaml", "fact: incident.survived, is", "fact: incident.survived, ist", 2, "unknown operator 'ist'", id="an operator in a named condition"),
@@ -281,7 +281,7 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
 @pytest.mark.parametrize(("text", "says"), [
     pytest.param(FILES[SIGNATURE].replace(PATTERN, PATTERN + "("), "not a regular expression", id="a group without an end"),
     pytest.param(FILES[SIGNATURE].replace(PATTERN, PATTERN + "(" * 50_000 + ")" * 50_000), "longer than", id="a pattern of 50,000 groups"),
-    pytest.param(FILES[SIGNATURE].replace(PATTERN, PATTERN + "(?:x|xx){1,60}!"), "ways at one place", id="a pattern that hangs"),
+    pytest.param(FILES[SIGNATURE].replace(PATTERN, PATTERN + "(?:x|xx){1,60}!"), "ways at one position", id="a pattern that hangs"),
 ])  # fmt: skip
 def test_a_pack_of_ones_own_that_means_harm_is_refused(text: str, says: str, tmp_path: Path) -> None:
     file = tmp_path / "pack" / "signatures" / "farm.yaml"
@@ -294,11 +294,11 @@ def test_a_pack_of_ones_own_that_means_harm_is_refused(text: str, says: str, tmp
 
 
 @pytest.mark.parametrize(("text", "says"), [
-    pytest.param("a: " + "[" * 50_000 + "]" * 50_000, "nested deeper", id="lists 50,000 deep"),
-    pytest.param("- " * 50_000 + "a\n", "nested deeper", id="dashes 50,000 deep"),
-    pytest.param("".join(" " * depth + "a:\n" for depth in range(500)), "nested deeper", id="keys 500 deep"),
-    pytest.param(BOMB, "grows larger by its aliases", id="a bomb of aliases"),
-    pytest.param("a: &a [*a]\n", "nested deeper", id="an alias of itself"),
+    pytest.param("a: " + "[" * 50_000 + "]" * 50_000, "nested too deeply", id="lists 50,000 deep"),
+    pytest.param("- " * 50_000 + "a\n", "nested too deeply", id="dashes 50,000 deep"),
+    pytest.param("".join(" " * depth + "a:\n" for depth in range(500)), "nested too deeply", id="keys 500 deep"),
+    pytest.param(BOMB, "expands through aliases", id="a bomb of aliases"),
+    pytest.param("a: &a [*a]\n", "nested too deeply", id="an alias of itself"),
     pytest.param("\x00\x01", "not allowed", id="bytes that are no text"),
     pytest.param("signatures: [\n", "did not find", id="a list without an end"),
 ])  # fmt: skip
@@ -316,5 +316,5 @@ def test_text_conditions_of_such_a_pack_are_looked_at_too(tmp_path: Path) -> Non
     file.write_text(
         FILES["problems/farm/farm-other.yaml"].replace("{event: farm-card-full}", "{text: 'x(?:a|aa){1,60}!'}"), encoding="utf-8"
     )
-    with pytest.raises(RuleError, match="ways at one place"):
+    with pytest.raises(RuleError, match="ways at one position"):
         load_pack(cache=str(tmp_path / "cache"), over=str(tmp_path / "pack"))

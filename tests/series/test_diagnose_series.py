@@ -122,10 +122,10 @@ def test_what_comes_after_the_failure_is_left_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "log", "why"), [
     pytest.param(csv([20.0 * GIB] * 5), OOM, "fewer than 8 samples", id="too few samples"),
-    pytest.param(csv([20.0 * GIB] * 30, interval=60.0), OOM, "samples lie 60 s apart", id="a sample a minute"),
+    pytest.param(csv([20.0 * GIB] * 30, interval=60.0), OOM, "samples are 60 s apart", id="a sample a minute"),
     pytest.param(csv(STEADY).replace("23040 MiB", "[N/A]", 7), OOM, "7 of 600 samples have no value", id="values that are missing"),
-    pytest.param(csv(STEADY), "2026-03-05 05:06:07,000 - ERROR - " + OOM, "lies outside the times", id="a failure of another day"),
-    pytest.param("step 1 loss 0.4\n", OOM, "no series of memory", id="another log"),
+    pytest.param(csv(STEADY), "2026-03-05 05:06:07,000 - ERROR - " + OOM, "outside the time range", id="a failure of another day"),
+    pytest.param("step 1 loss 0.4\n", OOM, "not a known memory series", id="another log"),
 ])  # fmt: skip
 def test_what_cannot_be_told_is_a_gap(tmp_path: Path, text: str, log: str, why: str) -> None:
     diagnosis = diagnosed(tmp_path, text, log)

@@ -198,8 +198,8 @@ def test_what_is_not_said_is_asked() -> None:
 
 
 @pytest.mark.parametrize(("framework", "settings", "rank", "said"), [
-    pytest.param("llamafactory", {}, 8, "LoRA of rank 8, the default of LLaMA-Factory 0.9.5", id="LLaMA-Factory trains adapters"),
-    pytest.param("ms-swift", {"lora_rank": 64}, 64, "LoRA of rank 64, the default of ms-swift 4.6.0", id="ms-swift trains adapters"),
+    pytest.param("llamafactory", {}, 8, "LoRA of rank 8, the LLaMA-Factory 0.9.5 default", id="LLaMA-Factory trains adapters"),
+    pytest.param("ms-swift", {"lora_rank": 64}, 64, "LoRA of rank 64, the ms-swift 4.6.0 default", id="ms-swift trains adapters"),
     pytest.param("transformers", {}, None, "all weights are trained", id="a Trainer trains everything"),
     pytest.param(None, {}, None, "all weights are trained", id="nobody knows"),
     pytest.param("llamafactory", {"finetuning": "full"}, None, None, id="it is said"),
@@ -253,7 +253,7 @@ def test_adapters_are_joined_where_that_is_asked() -> None:
 
 
 @pytest.mark.parametrize(("framework", "length", "said"), [
-    pytest.param("axolotl", 512, "512 tokens per sample, the default of Axolotl 0.21.0", id="a framework with a default"),
+    pytest.param("axolotl", 512, "512 tokens per sample, the Axolotl 0.21.0 default", id="a framework with a default"),
     pytest.param("ms-swift", 2048, "2048 tokens per sample", id="a framework that asks the model"),
 ])  # fmt: skip
 def test_the_length_where_nothing_is_said(framework: str, length: int, said: str) -> None:
@@ -262,10 +262,10 @@ def test_the_length_where_nothing_is_said(framework: str, length: int, said: str
 
 
 @pytest.mark.parametrize(("settings", "said"), [
-    pytest.param({"zero_file": "ds_z2_config.json", "zero_stage": 2}, "ZeRO stage 2, as ds_z2_config.json is shipped by LLaMA-Factory",
+    pytest.param({"zero_file": "ds_z2_config.json", "zero_stage": 2}, "ZeRO stage 2, as in the ds_z2_config.json shipped by LLaMA-Factory",
                  id="a file that is shipped"),
     pytest.param({"zero_file": "zero2.json", "zero_stage": 2, "offload_optimizer": "cpu"},
-                 "ZeRO stage 2 with the optimizer on the host, as zero2.json is shipped by Axolotl", id="what it offloads"),
+                 "ZeRO stage 2 with the optimizer on the host, as in the zero2.json shipped by Axolotl", id="what it offloads"),
     pytest.param({"zero_file": "own_z2.json", "zero_stage": 2}, "ZeRO stage 2: own_z2.json is not available", id="a file of one's own"),
 ])  # fmt: skip
 def test_a_deepspeed_file_that_is_shipped_is_taken_as_it_is(settings: dict[str, Any], said: str) -> None:

@@ -62,8 +62,8 @@ def zip_of(members: dict[str, bytes]) -> bytes:
 
 FILES: dict[str, tuple[str, bytes, str, str]] = {
     "an empty log": ("fit-770002.out", b"", "unread", ""),
-    "a packed log that is cut off": ("fit-770002.out.gz", gzip.compress(OOM.encode() * 200)[:-9], "yes", "cut off"),
-    "nothing behind the head of a packed log": ("fit-770002.out.gz", gzip.compress(b"")[:8], "unread", "cut off"),
+    "a packed log that is cut off": ("fit-770002.out.gz", gzip.compress(OOM.encode() * 200)[:-9], "yes", "truncated"),
+    "nothing behind the head of a packed log": ("fit-770002.out.gz", gzip.compress(b"")[:8], "unread", "truncated"),
     "noise": ("fit-770002.out", NOISE, "unread", "not text"),
     "noise with a message in it": ("fit-770002.out", NOISE + b"\n" + OOM.encode(), "yes", "not text"),
     "holes of NUL around a message": ("fit-770002.out", b"\0" * 5000 + OOM.encode() + b"\0" * 5000, "yes", ""),
@@ -73,7 +73,7 @@ FILES: dict[str, tuple[str, bytes, str, str]] = {
     "a line of many MiB": ("fit-770002.out", b"x" * (9 << 20) + b"\n" + OOM.encode(), "yes", ""),
     "a name with a line end": ("new\nline-770002.out", OOM.encode(), "yes", ""),
     "a name with an escape": ("red\x1b[31m-770002.out", OOM.encode(), "yes", ""),
-    "a name that is not UTF-8": ("caf\udce9-770002.out", OOM.encode(), "unread", "no UTF-8"),
+    "a name that is not UTF-8": ("caf\udce9-770002.out", OOM.encode(), "unread", "not UTF-8"),
 }
 
 

@@ -72,7 +72,7 @@ def test_a_node_that_dies_in_the_middle_costs_no_row(tmp_path: Path, logs: Path,
 def test_nodes_of_another_version_do_no_work(tmp_path: Path, cluster: Any) -> None:
     cluster.add_node(**NODE)
     task = Task(folder=str(tmp_path), lock=str(tmp_path / "lock"), redact=str, tool="0.0.1", rules_version="0.0.1")
-    with pytest.raises(UsageError, match=r"and 0\.0\.1 where it was asked for"):
+    with pytest.raises(UsageError, match=r"but the caller has 0\.0\.1"):
         list(ray_cluster.run(task, [0], cluster.address))
 
 

@@ -31,7 +31,7 @@ NAN_LOSS = Text(
     "没有看到内存或显存不足：损失变成了 nan。先看它第一次出现在哪一步、那一批是什么数据。常见原因：fp16 溢出"
     "（改用 bf16，不支持的卡用 fp32）、学习率过高、没有做梯度裁剪、有样本的标签全部被忽略。",
 )
-UNREAD = Text("None of the report could be read.", "没有读到任何内容。")
+UNREAD = Text("Nothing in the report could be read.", "没有读到任何内容。")
 PLACE = Text("({place})", "（{place}）")
 LINE = Text("(line {n})", "（第 {n} 行）")
 CONFIDENCE: Mapping[str, Text] = {
