@@ -56,7 +56,10 @@ def test_this_machine_is_used_where_it_agrees(shown: LogTraces, said: str) -> No
             LogTraces(totals=(45 * GIB,), versions={"driver": "535.54"}), MACHINE, "driver is 535.54 in the log", id="another driver"
         ),
         pytest.param(
-            LogTraces(totals=(45 * GIB,), paths=("/else/train.py",)), MACHINE, "/else/train.py does not exist here", id="a script that is not here"
+            LogTraces(totals=(45 * GIB,), paths=("/else/train.py",)),
+            MACHINE,
+            "/else/train.py does not exist here",
+            id="a script that is not here",
         ),
         pytest.param(LogTraces(versions={"torch": "2.4.0"}), MACHINE, "neither a card nor a path", id="a version alone proves nothing"),
         pytest.param(LogTraces(), MACHINE, "neither a card nor a path", id="a log that shows nothing"),

@@ -74,7 +74,10 @@ def test_what_led_to_the_failure_is_held_too(run: Run) -> None:
 
 def test_a_leak_names_what_is_left(run: Run) -> None:
     text = text_of(run("KEPT = []\n@pytest.mark.gpu_memory_leak\ndef test_a(): KEPT.append(mib(2))\n"))
-    assert "each run leaves about 2.00 MiB; over 10 runs, memory in use went from 12.00 MiB to 32.00 MiB; left behind: 10 x uint8[2097152]" in text
+    assert (
+        "each run leaves about 2.00 MiB; over 10 runs, memory in use went from 12.00 MiB to 32.00 MiB; left behind: 10 x uint8[2097152]"
+        in text
+    )
 
 
 def test_without_a_device_a_test_is_not_repeated(run: Run) -> None:

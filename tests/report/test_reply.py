@@ -65,7 +65,9 @@ def test_every_kind_of_verdict_can_be_written(sample: Callable[[], Diagnosis], f
 
 def test_an_answer_says_what_the_log_shows_with_its_line() -> None:
     reply = shown(compose_reply(of_text(f"step 1\n{OOM}\n"), Wording("en"), "0"))
-    assert reply.startswith("Thank you for the report. GPU memory ran out on GPU 1: 2.00 GiB requested, 1.02 GiB of 23.69 GiB free. (line 2)")
+    assert reply.startswith(
+        "Thank you for the report. GPU memory ran out on GPU 1: 2.00 GiB requested, 1.02 GiB of 23.69 GiB free. (line 2)"
+    )
 
 
 def test_an_answer_names_at_most_three_steps_and_asks_for_at_most_two_things() -> None:
