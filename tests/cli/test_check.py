@@ -150,5 +150,5 @@ def test_what_is_wrong_with_the_form_of_no_config_is_said(here: Path) -> None:
 def test_settings_of_nobody_are_no_clean_bill(here: Path) -> None:
     (here / "own.sh").write_text("python own.py --size 3 --colour red\n", encoding="utf-8")
     done = run("own.sh", here=here)
-    assert (done.returncode, done.stdout.startswith("The framework of these settings is not known")) == (0, True)
+    assert (done.returncode, done.stdout.startswith("The framework for these settings is unknown")) == (0, True)
     assert run("own.sh", "--lang", "zh", here=here).stdout.startswith("不知道这是哪个框架的配置")

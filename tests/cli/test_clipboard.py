@@ -34,7 +34,7 @@ def test_a_file_stands_in_for_the_terminal(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "terminal", "why"),
     [
-        pytest.param("a" * 80_000, "tty", "longer than terminals copy", id="a text that terminals would cut"),
+        pytest.param("a" * 80_000, "tty", "exceeds the terminal copy limit", id="a text that terminals would cut"),
         pytest.param("a", "missing/tty", "no terminal", id="a job without a terminal"),
     ],
 )

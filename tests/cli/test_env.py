@@ -77,7 +77,7 @@ def test_without_check_the_status_is_0_whatever_was_found(tmp_path: Path) -> Non
 
 def test_a_wrong_option_of_the_allocator_is_found_by_the_check_that_reads_configs() -> None:
     done = env("--lang", "en", "--check", environ={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments=True"})
-    assert "takes :, not =" in done.stdout
+    assert "use :, not =" in done.stdout
     assert "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True" in done.stdout
     assert done.returncode == 1
 
@@ -85,7 +85,7 @@ def test_a_wrong_option_of_the_allocator_is_found_by_the_check_that_reads_config
 def test_an_interpreter_that_is_not_there_is_wrong_use(tmp_path: Path) -> None:
     done = env("--python", str(tmp_path / "nothing"))
     assert done.returncode == 2
-    assert "no interpreter there" in done.stderr
+    assert "no interpreter found there" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -104,7 +104,7 @@ def test_an_interpreter_that_crashes_still_gives_a_report(tmp_path: Path) -> Non
     python.write_text("#!/bin/sh\nkill -SEGV $$\n")
     python.chmod(0o755)
     report = json.loads(env("--python", str(python), "--format", "json").stdout)
-    assert ["the interpreter of the run", "ended by SIGSEGV"] in [[gap["what"], gap["why"]] for gap in report["environment"]["gaps"]]
+    assert ["the interpreter of the run", "killed by SIGSEGV"] in [[gap["what"], gap["why"]] for gap in report["environment"]["gaps"]]
 
 
 SECRETS = {

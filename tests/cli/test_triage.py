@@ -113,7 +113,7 @@ def test_where_nothing_could_be_read_nothing_is_said_to_be_well(tmp_path: Path, 
     (tmp_path / "junk.log").write_bytes(bytes(range(128)) * 80)
     (tmp_path / "well.log").write_text("step 1 loss 2.0\ndone\n")
     done = call(tmp_path, *(str(tmp_path / name) for name in names), "--lang", "en")
-    assert (done.exit_code, "No job died" in done.output) == (status, status == 0)
+    assert (done.exit_code, "No job ran out" in done.output) == (status, status == 0)
 
 
 def test_a_folder_that_is_called_like_the_command_is_read(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,5 +155,5 @@ def test_users_and_mails_are_told_of_the_last_triage(logs: Path) -> None:
 def test_a_group_is_shown_with_the_triage_that_it_is_of(logs: Path) -> None:
     call(logs, str(logs))
     shown = "".join(call(logs, "show", "1", "--lang", "en").output.split())
-    assert "Fromthetriagethatendedon20" in shown
+    assert "Fromthetriagethatendedat20" in shown
     assert "".join(str(logs.parent / "store").split()) in shown

@@ -93,7 +93,7 @@ def test_a_port_in_use_is_said(site: Path, port: int) -> None:
 def test_a_folder_without_a_page_is_said(text: str | None, tmp_path: Path) -> None:
     if text is not None:
         (tmp_path / "version.json").write_text(text)
-    with pytest.raises(UsageError, match="no built page is there"):
+    with pytest.raises(UsageError, match="contains no built page"):
         listed_files(str(tmp_path))
 
 

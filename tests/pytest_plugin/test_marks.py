@@ -12,17 +12,17 @@ pytest_plugins = ["pytester"]
     ("mark", "why"),
     [
         pytest.param("gpu_memory(limit='much')", "limit: 'much' is not a size (8 GiB, or a number of bytes)", id="a limit that is no size"),
-        pytest.param("gpu_memory(limit=-1)", "limit: -1 is no size", id="a negative limit"),
-        pytest.param("gpu_memory(limit=True)", "limit: True is no size", id="a limit that is a truth value"),
+        pytest.param("gpu_memory(limit=-1)", "limit: -1 is not a size", id="a negative limit"),
+        pytest.param("gpu_memory(limit=True)", "limit: True is not a size", id="a limit that is a truth value"),
         pytest.param("gpu_memory('1 GiB', '2 GiB')", "one positional argument", id="two limits"),
         pytest.param("gpu_memory(most='1 GiB')", "gpu_memory got an unexpected keyword argument 'most'", id="an unknown argument"),
         pytest.param("gpu_memory(of='card')", "of: 'card' is neither 'test' nor 'process'", id="of something else"),
         pytest.param(
             "gpu_memory(tolerance='some')", "tolerance: 'some' is neither a percentage (10%) nor a size (64MiB)", id="a tolerance"
         ),
-        pytest.param("gpu_memory(estimate='Qwen')", "estimate: give what oomdoctor.estimate takes", id="an estimate that is a name"),
-        pytest.param("gpu_memory_leak(repeats=2)", "repeats: 2 is below 3", id="too few repeats"),
-        pytest.param("gpu_memory_leak(allowed='a bit')", "allowed: 'a bit' is no size", id="what is allowed is no size"),
+        pytest.param("gpu_memory(estimate='Qwen')", "estimate: pass the arguments of oomdoctor.estimate", id="an estimate that is a name"),
+        pytest.param("gpu_memory_leak(repeats=2)", "repeats: 2 is less than 3", id="too few repeats"),
+        pytest.param("gpu_memory_leak(allowed='a bit')", "allowed: 'a bit' is not a size", id="what is allowed is no size"),
     ],
 )
 def test_a_mark_that_cannot_be_read_names_its_test(run: Run, mark: str, why: str) -> None:

@@ -16,7 +16,7 @@ HOLD = ("--gpu-memory-baseline", "peaks.json")
 @pytest.mark.parametrize(
     ("mark", "size", "text"),
     [
-        pytest.param("'8 MiB'", 9, "the test took 9.00 MiB on cuda:0, 1.00 MiB over its limit of 8.00 MiB", id="of the test"),
+        pytest.param("'8 MiB'", 9, "the test used 9.00 MiB on cuda:0, 1.00 MiB over its limit of 8.00 MiB", id="of the test"),
         pytest.param(
             "'50 MiB', of='process'",
             9,
@@ -55,8 +55,8 @@ def test_peaks_are_kept_and_held_against(run: Run, pytester: pytest.Pytester) ->
     assert file == {"version": 1, "device": "a simulated card", "peaks": peaks}
     held = run("def test_a(): mib(150)\ndef test_b(): mib(20)\ndef test_c(): pass\n", *HOLD)
     assert outcomes(held) == {"failed": 1, "passed": 2}
-    assert "took 150.00 MiB on cuda:0, 50.00 MiB more than the 100.00 MiB that peaks.json keeps; up to 132.00 MiB" in text_of(held)
-    assert "1 test has no kept peak in peaks.json" in text_of(held)
+    assert "used 150.00 MiB on cuda:0, 50.00 MiB more than the 100.00 MiB recorded in peaks.json; up to 132.00 MiB" in text_of(held)
+    assert "1 test has no recorded peak in peaks.json" in text_of(held)
 
 
 def test_tests_that_did_not_run_keep_their_peak(run: Run, pytester: pytest.Pytester) -> None:
@@ -90,8 +90,8 @@ def test_another_card_is_named(run: Run, pytester: pytest.Pytester) -> None:
     ("text", "why"),
     [
         pytest.param(None, "peaks.json: no such file; --gpu-memory-write creates it", id="no file"),
-        pytest.param("[1", "peaks.json keeps no peaks of tests", id="no JSON"),
-        pytest.param('{"peaks": {"a": "much"}}', "peaks.json keeps no peaks of tests", id="a peak that is no number"),
+        pytest.param("[1", "peaks.json contains no test peaks", id="no JSON"),
+        pytest.param('{"peaks": {"a": "much"}}', "peaks.json contains no test peaks", id="a peak that is no number"),
         pytest.param('{"version": 2}', "has version 2; this release reads version 1", id="a later version"),
     ],
 )
@@ -104,12 +104,12 @@ def test_a_file_that_keeps_no_peaks(run: Run, pytester: pytest.Pytester, text: s
 
 def test_nothing_is_written_where_no_device_was_used(run: Run, pytester: pytest.Pytester) -> None:
     result = run("def test_a(): pass\n", *KEEP)
-    assert "no test that passed used a device" in text_of(result) and not (pytester.path / "peaks.json").exists()
+    assert "no passing test used a device" in text_of(result) and not (pytester.path / "peaks.json").exists()
 
 
 def test_a_file_that_cannot_be_written_fails_no_test(run: Run) -> None:
     result = run("def test_a(): mib(1)\n", "--gpu-memory-baseline", "no/folder/peaks.json", "--gpu-memory-write")
-    assert result.ret == 0 and "the peaks were not kept in no/folder/peaks.json: No such file" in text_of(result)
+    assert result.ret == 0 and "could not save the peaks in no/folder/peaks.json: No such file" in text_of(result)
 
 
 def test_a_measured_peak_is_a_property_of_junit(run: Run, pytester: pytest.Pytester) -> None:
@@ -137,7 +137,7 @@ def test_workers_of_xdist_share_one_file(pytester: pytest.Pytester, run: Run, ho
     options = ("-p", "xdist", "-n", "2", "--dist", how)
     pytester.syspathinsert(ROOT)
     kept = run(code.format(each=40), *KEEP, *options)
-    assert outcomes(kept) == {"passed": 5} and "the peaks of 5 tests are kept" in text_of(kept)
+    assert outcomes(kept) == {"passed": 5} and "the peaks of 5 tests were saved" in text_of(kept)
     names = [f"test_memory.py::test_a[{size}]" for size in ("1@x", "2", "3", "4")]
     assert sorted(json.loads((pytester.path / "peaks.json").read_text())["peaks"]) == [*names, "test_memory.py::test_b"]
     held = run(code.format(each=60), *HOLD, *options)

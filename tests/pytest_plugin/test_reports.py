@@ -20,7 +20,7 @@ FAILS = "def test_a():\n    x = mib(3000)\n    parts = [mib(1000), {'y': mib(200
 
 def test_a_failure_of_memory_has_its_diagnosis(run: Run) -> None:
     text = text_of(run(FAILS))
-    assert "- oomdoctor -" in text and "GPU memory ran out on GPU 0: 3.91 GiB asked, 2.14 GiB free of 8.00 GiB." in text
+    assert "- oomdoctor -" in text and "GPU memory ran out on GPU 0: 3.91 GiB requested, 2.14 GiB of 8.00 GiB free." in text
     assert "\n1. " in text and "\n3. " in text and "\n4. " not in text
 
 
@@ -48,7 +48,7 @@ def test_what_a_traceback_held_is_named_and_let_go(run: Run) -> None:
     result = run(FAILS + "def test_b(): assert torch.cuda.memory_allocated(0) == 0\n")
     assert outcomes(result) == {"failed": 1, "passed": 1}
     text = " ".join(text_of(result).split())
-    assert "held 5.86 GiB on cuda:0 after it ended: x in test_memory.py:6 (2.93 GiB), parts in test_memory.py:6 (2.93 GiB)" in text
+    assert "kept 5.86 GiB alive on cuda:0 after it ended: x in test_memory.py:6 (2.93 GiB), parts in test_memory.py:6 (2.93 GiB)" in text
 
 
 @pytest.mark.parametrize(

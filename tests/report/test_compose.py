@@ -178,7 +178,7 @@ def test_unknown_keys_fall_back() -> None:
     )
     base = samples.masked()
     case = replace(base.case, verdict=verdict)
-    assert summary(replace(base, case=case), Wording("en")).startswith("Possibly memory ran out")
+    assert summary(replace(base, case=case), Wording("en")).startswith("Memory possibly ran out")
     assert settle_text(case, Wording("en")) == SETTLE["generic"].en
 
 

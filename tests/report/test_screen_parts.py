@@ -81,7 +81,7 @@ def test_a_step_is_a_line(fix: Fix, line: str) -> None:
 @pytest.mark.parametrize(
     ("settle", "cause", "last"),
     [
-        pytest.param("sigkill", None, "look in the kernel's log", id="an open verdict is settled before an open cause"),
+        pytest.param("sigkill", None, "check the kernel log", id="an open verdict is settled before an open cause"),
         pytest.param(
             None, OpenCause(findings=(), settled_by=Text("its config", "配置"), command="oomdoctor diagnose LOG --config CONFIG"),
             "To settle it: its config: `oomdoctor diagnose train.log --config CONFIG`", id="the command has the name of the log",

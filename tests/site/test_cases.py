@@ -205,7 +205,7 @@ def test_a_dropped_config_fills_the_form_and_each_field_says_who_set_it(opened: 
 
 def test_the_closest_yes_is_filled_into_the_form(opened: Page) -> None:
     go_to_address(opened, "#fit?purpose=train&model=Qwen/Qwen3-8B&gpu=24GB&gpus=1&finetuning=qlora&micro_batch=8&sequence_length=2048")
-    opened.locator(".closest button").get_by_text("Fill it in").press("Enter")
+    opened.locator(".closest button").get_by_text("Apply").press("Enter")
     opened.locator(".short.yes").wait_for()
 
 
