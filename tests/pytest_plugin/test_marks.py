@@ -33,7 +33,7 @@ def test_a_mark_that_cannot_be_read_names_its_test(run: Run, mark: str, why: str
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        pytest.param(("--max-vram", "big"), "--max-vram: 'big' is no size", id="a card that is no size"),
+        pytest.param(("--max-vram", "big"), "--max-vram: 'big' is not a size", id="a card that is no size"),
         pytest.param(("--gpu-memory-write",), "--gpu-memory-write needs a file", id="no file to write"),
         pytest.param(("--gpu-memory-tolerance", "x"), "--gpu-memory-tolerance: 'x' is neither", id="no tolerance"),
     ],
