@@ -89,12 +89,12 @@ def of_somebody_else(path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no modes of files")
 @pytest.mark.parametrize(("make", "why"), [
-    pytest.param(no_folder, "no folder", id="a file"),
-    pytest.param(a_link, "no folder", id="a link to a folder"),
+    pytest.param(no_folder, "not a folder", id="a file"),
+    pytest.param(a_link, "not a folder", id="a link to a folder"),
     pytest.param(open_to_others, "others may write", id="a folder that everybody may write to"),
     pytest.param(open_to_the_group, "others may write", id="a folder that a group may write to"),
     pytest.param(with_other_files, "contains other files (thesis.tex)", id="a folder that holds something else"),
-    pytest.param(of_somebody_else, "belongs to somebody else", id="a folder of somebody else",
+    pytest.param(of_somebody_else, "belongs to another user", id="a folder of somebody else",
                  marks=pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives folders away")),
 ])  # fmt: skip
 def test_a_folder_that_must_not_be_used_is_refused_before_the_command_runs(tmp_path: Path, make: Callable[[Path], None], why: str) -> None:

@@ -44,7 +44,7 @@ def test_what_several_campaigns_met_is_a_group_of_the_card(met: list[Met], group
     taken = find_taken_cards(rows)
     read = decode(taken.grouped(rows[0]), type=JobRow)
     assert (read.group, read.retry) == (group, retry)
-    assert ("held by others" in failure_of(read, Wording("en"))) == (group != OWN)
+    assert ("other processes" in failure_of(read, Wording("en"))) == (group != OWN)
 
 
 def test_another_failure_of_no_known_node_stays_with_its_campaign() -> None:
