@@ -22,9 +22,11 @@ from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.from_log import which_model
 from oomdoctor.setups.hub import fetch_config
 from oomdoctor.setups.model_files import read_config, read_shape, unknown_model
+from oomdoctor.setups.nearest_model import nearest_model, size_in
 from oomdoctor.setups.picture_models import named_pictures
 
 _SIZE = re.compile(r"\s*([-+]?\d{1,12}(?:\.\d{1,6})?)\s*(?:GB|GiB|G)\s*", re.IGNORECASE)
+_PARAMETERS = re.compile(r"\s*\d{1,4}(?:\.\d{1,2})?\s?[bBmM]\s*")
 _LARGEST_CARD = 1024
 """GB; the largest GPUs have 288."""
 _FILE = re.compile(r"\.(?!gguf$|safetensors$|bin$|pth?$|a\d+b$)[a-z][a-z0-9]{1,7}$")
@@ -39,14 +41,14 @@ def find_card(name: str) -> Card:
     size = _SIZE.fullmatch(name)
     if size is not None and not 1 <= float(size[1]) <= _LARGEST_CARD:
         near = ("4GB", "6GB", "8GB") if float(size[1]) < 1 else ("192GB", "256GB", "288GB")
-        raise UsageError(f"--gpu {name}: a card has 1 to {_LARGEST_CARD} GB; the nearest: {', '.join(near)}")
+        raise UsageError(f"GPU {name}: a GPU has 1 to {_LARGEST_CARD} GB; the nearest: {', '.join(near)}")
     card = commonest_card(name)
     if card is None:
         if name.isdecimal():
-            raise UsageError(f"--gpu {name}: no card has this name; a size needs a unit ({name}GB)")
+            raise UsageError(f"GPU {name}: no GPU has this name; a size needs a unit ({name}GB)")
         meant = choices(name)
         else_ = f"did you mean {', '.join(meant)}?" if meant else "give its name (RTX 4090, A100-80GB) or its size (24GB)"
-        raise UsageError(f"--gpu {name}: unknown or ambiguous; {else_}")
+        raise UsageError(f"GPU {name}: unknown or ambiguous; {else_}")
     return card
 
 
@@ -94,7 +96,7 @@ def known_framework(name: str | None, pack: Pack) -> str | None:
     known = [spelling for record in records for spelling in (record.framework, *record.names)]
     known += [record.server for record in pack.records(SERVERS)]
     if name.lower() not in known:
-        raise UsageError(f"--framework {name}: unknown{did_you_mean(name, known)}")
+        raise UsageError(f"framework {name}: unknown{did_you_mean(name, known)}")
     return name
 
 
@@ -130,11 +132,17 @@ def cards_of_other_sizes(card: Card) -> Iterator[Card]:
             yield other
 
 
+def _model_of_size(name: str) -> Shape | None:
+    """Return the nearest dense model if the name is nothing but a number of parameters: `70B`."""
+    size = size_in(name) if _PARAMETERS.fullmatch(name) else None
+    return None if size is None else nearest_model(size, name)
+
+
 def find_shape(name: object, settings: RunSettings) -> Shape:
     """Return the shape of a model by its name, or by the folder or file of its config.json. Raise UsageError if it is unknown."""
     if not name:
         raise UsageError(which_model(settings))
-    shape = read_shape(str(name)) or model_shape(str(name)) or named_pictures(str(name))
+    shape = read_shape(str(name)) or model_shape(str(name)) or named_pictures(str(name)) or _model_of_size(str(name))
     if shape is None:
         raise UsageError(unknown_model(str(name)))
     return shape

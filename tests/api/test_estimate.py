@@ -32,13 +32,13 @@ def test_a_setting_that_is_none_is_told(settings: dict[str, str | int], why: str
 
 
 def test_a_card_that_is_not_known_is_told() -> None:
-    with pytest.raises(UsageError, match="--gpu RTX 12345: not known"):
+    with pytest.raises(UsageError, match="GPU RTX 12345: unknown"):
         oomdoctor.estimate(model="Qwen2.5-7B", gpu="RTX 12345")
 
 
 @pytest.mark.parametrize(("given", "why"), [
-    pytest.param({"framework": "llamafactroy"}, "--framework llamafactroy: not known; did you mean llamafactory", id="a framework"),
-    pytest.param({"gpu": "RTX 4900"}, "--gpu RTX 4900: not known.* RTX 4090", id="a card"),
+    pytest.param({"framework": "llamafactroy"}, "framework llamafactroy: unknown; did you mean llamafactory", id="a framework"),
+    pytest.param({"gpu": "RTX 4900"}, "GPU RTX 4900: unknown.* RTX 4090", id="a card"),
     pytest.param({"settings": {"microbatch": 2}}, "no setting is called microbatch; did you mean micro_batch", id="a setting"),
 ])  # fmt: skip
 def test_what_is_not_known_is_answered_with_the_nearest(given: dict[str, Any], why: str) -> None:
@@ -76,3 +76,14 @@ def test_the_bucket_is_what_the_file_says(written: str, elements: int, tmp_path:
     run = oomdoctor.estimate([tmp_path / "run.sh", tmp_path / "ds.json"], gpus=4).estimate
     assert isinstance(run, Estimate)
     assert run.setup.layout.bucket == elements
+
+
+@pytest.mark.parametrize("name", ["70B", "1.5b", "270M"])
+def test_a_bare_number_of_parameters_is_a_model_of_that_size(name: str) -> None:
+    needed = oomdoctor.estimate(model=name, gpu="A100-80GB", settings={"finetuning": "lora"})
+    assert any(assumption.id == "shape" for assumption in needed.assumptions)
+
+
+def test_a_size_with_more_in_its_name_is_not_guessed() -> None:
+    with pytest.raises(UsageError, match="nonesuch-70B"):
+        oomdoctor.estimate(model="nonesuch-70B", gpu="A100-80GB", settings={"finetuning": "lora"})
