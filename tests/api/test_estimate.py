@@ -81,7 +81,7 @@ def test_the_bucket_is_what_the_file_says(written: str, elements: int, tmp_path:
 @pytest.mark.parametrize("name", ["70B", "1.5b", "270M"])
 def test_a_bare_number_of_parameters_is_a_model_of_that_size(name: str) -> None:
     needed = oomdoctor.estimate(model=name, gpu="A100-80GB", settings={"finetuning": "lora"})
-    assert any(assumption.id == "shape" for assumption in needed.assumptions)
+    assert any(assumption.id == "shape" for assumption in needed.estimate.assumptions)
 
 
 def test_a_size_with_more_in_its_name_is_not_guessed() -> None:
