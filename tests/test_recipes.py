@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 RECIPES = re.findall(r"^<!-- recipe -->\n```sh\n(.*?)^```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.M | re.S)
 SAID = {
-    "a message is recognised": ["1 signature tested, 0 complaints", "GPU memory ran out: 2.00 GiB asked"],
+    "a message is recognised": ["1 signature tested, 0 complaints", "GPU memory ran out: 2.00 GiB requested"],
     "a word means what it is said to mean": ["Most likely the host ran out of memory (RAM)"],
     "a problem is explained": [
         "1 problem tested, 0 complaints",

@@ -160,7 +160,7 @@ class RefusalReader:
         return [(start, end) for start, end in sorted(lines.items()) if self._signs.search(small, start, end)]
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)
 def _read(line: str, above: str, behind: str, tree: Lexicon, is_end: bool) -> StatedRefusal | None:
     """Return what a line states, given those around it. If lines may have been cut, a text is read again, and most of them are the same."""
     refusals = list(find_refusals(line, tree))

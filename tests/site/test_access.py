@@ -48,7 +48,7 @@ def answered(
     context.close()
 
 
-@pytest.mark.parametrize("width", [320, 1280])
+@pytest.mark.parametrize("width", [320, 390, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("view", VIEWS)
 def test_axe_finds_nothing(answered: Page, served: PageServer, view: str, scheme: str, width: int) -> None:

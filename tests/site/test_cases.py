@@ -88,7 +88,7 @@ def tarred() -> bytes:
 
 def test_a_log_that_is_pasted_is_answered_at_once(opened: Page) -> None:
     paste(opened, LOG)
-    assert "2.00 GiB asked" in answer(opened)
+    assert "2.00 GiB requested" in answer(opened)
     assert opened.locator("#log-text").is_hidden() and opened.locator("#view-log .bar .read").inner_text() == "pasted text"
 
 
@@ -109,7 +109,7 @@ def test_a_piece_that_is_pasted_into_a_text_waits_for_the_rest(opened: Page) -> 
 )
 def test_an_archive_is_read_as_the_files_in_it(opened: Page, name: str, make: Callable[[], bytes]) -> None:
     drop(opened, {name: make()})
-    assert "2.00 GiB asked" in answer(opened)
+    assert "2.00 GiB requested" in answer(opened)
     assert ".." not in opened.locator("#view-log .files").text_content()
 
 
@@ -175,7 +175,7 @@ def test_a_case_of_before_is_shown_again(opened: Page) -> None:
     cases = opened.locator("#view-log .bar select")
     cases.select_option(label="first.log")
     opened.locator("#view-log .report").get_by_text("first.log").first.wait_for()
-    assert "2.00 GiB asked" in answer(opened)
+    assert "2.00 GiB requested" in answer(opened)
     assert "second.log" in cases.locator("option").all_inner_texts()
 
 

@@ -174,7 +174,7 @@ def test_a_log_that_is_dropped_after_the_example_is_answered_alone(opened: Page)
     opened.locator("#view-log.answered .todo").wait_for()
     drop(opened, "mine.log", OOM.replace("2.00 GiB", "3.25 GiB").encode())
     opened.locator("#view-log .report").get_by_text("mine.log").first.wait_for()
-    assert "3.25 GiB asked" in opened.locator("#view-log .report").inner_text()
+    assert "3.25 GiB requested" in opened.locator("#view-log .report").inner_text()
     assert opened.locator("#log-text").input_value() == "" and opened.locator("#view-log .files li").count() == 1
     drop(opened, "another.log", OOM.encode())
     opened.locator("#view-log .report").get_by_text("another.log").first.wait_for()
@@ -283,7 +283,7 @@ def test_a_config_that_is_chosen_is_the_run(estimated: Page) -> None:
     opened = estimated
     opened.get_by_role("button", name="Clear").press("Enter")
     with opened.expect_file_chooser() as chooser:
-        opened.get_by_role("button", name="Use the files").press("Enter")
+        opened.get_by_role("button", name="Use the run's files").press("Enter")
     chooser.value.set_files([CONFIG])
     opened.locator(".fit-form .files .file").wait_for()
     opened.locator(".short").get_by_text(re.compile(r"\d GiB")).wait_for()
@@ -363,7 +363,7 @@ def test_on_paper_the_question_stands_above_its_answer(estimated: Page) -> None:
     assert question.is_hidden()
     estimated.emulate_media(media="print")
     said = question.inner_text()
-    assert "Model: Qwen/Qwen3-8B · Card: 24GB" in said and "Tokens of a sample: 4096" in said and "Server" not in said
+    assert "Model: Qwen/Qwen3-8B · Card: 24GB" in said and "Sequence length, tokens: 4096" in said and "Server" not in said
 
 
 @pytest.mark.parametrize("locale", ["zh-CN", "en-GB", "fr-FR"])
@@ -381,10 +381,10 @@ def test_a_browser_that_cannot_start_python_is_told(browser: Browser, served: Pa
     page = context.new_page()
     page.route("**/worker/*.js", lambda route: route.abort())
     page.goto(served.url)
-    page.locator("#notice").get_by_text("could not be started").wait_for()
+    page.locator("#notice").get_by_text("could not start").wait_for()
     page.locator("#log-text").fill(OOM)
     page.locator("#log-text").press("Control+Enter")
-    page.locator("#view-log [role=alert]").get_by_text("could not be started").wait_for()
+    page.locator("#view-log [role=alert]").get_by_text("could not start").wait_for()
     context.close()
 
 
