@@ -37,7 +37,7 @@ from oomdoctor.findings.measured import with_measured
 from oomdoctor.findings.open_cause import open_cause
 from oomdoctor.findings.platform import card, is_in_python, is_native, platform
 from oomdoctor.findings.server_ledger import first_card, ledger_of, server_ledgers
-from oomdoctor.findings.serving_share import default_share, serving_share
+from oomdoctor.findings.serving_share import default_share, is_share_of_free, serving_share
 from oomdoctor.findings.surroundings import FailureText, failure_text, surroundings
 from oomdoctor.findings.tensor_match import request_reading
 from oomdoctor.findings.weight_matrix import weight_matrix
@@ -256,7 +256,7 @@ def _all_facts(
     known.update(quantised(known, (event.text for event in events if event.kind is Kind.CONTEXT)))
     if kind is Kind.DEVICE_OOM:
         own = server.served_run.expected.server.memory_fraction if server is not None else default_share(known, pack)
-        known.update(serving_share(known, own))
+        known.update(serving_share(known, own, of_free=is_share_of_free(known, pack)))
         known.update(fitting(failures[0].root, ledgers, known))
     if failures:
         known.update(weight_matrix(failures[0].root, known))

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from oomdoctor.findings.conditions import Fact
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.framework import WriteRecord
-from oomdoctor.knowledge.records.server import SERVERS
+from oomdoctor.knowledge.records.server import SERVERS, ServerRecord
 from oomdoctor.knowledge.server_defaults import held_default
 from oomdoctor.units import GIB
 
@@ -36,10 +36,11 @@ _HIGHEST = 0.95
 """What contexts and libraries need is outside any share."""
 
 
-def serving_share(facts: Mapping[str, Fact], default: float | None) -> dict[str, Fact]:
+def serving_share(facts: Mapping[str, Fact], default: float | None, *, of_free: bool = False) -> dict[str, Fact]:
     """Return `derived.lower_share`, `derived.higher_share` and `derived.above_share` (whether the process is), as far as figures give them.
 
-    `default` is the program's own share.
+    `default` is the program's own share. A share `of_free` memory limits only the cache, so that figures of the whole process say nothing
+    about it.
     """
     share = next((value for name in _IN_FORCE if (value := _number(facts.get(name))) is not None), default)
     total = _number(facts.get("event.total_bytes")) or _number(facts.get("log.total_bytes"))
@@ -50,7 +51,7 @@ def serving_share(facts: Mapping[str, Fact], default: float | None) -> dict[str,
     lower, higher = max(_lower(facts, share, total), -_down(-least)), _higher(facts, share, total, weights)
     out: dict[str, Fact] = {"derived.share": share}
     held = _number(facts.get("event.allocated_bytes"))
-    if held is not None and total and held / total > share + _BEYOND:
+    if not of_free and held is not None and total and held / total > share + _BEYOND:
         out["derived.above_share"] = True
     if lower < share:
         out["derived.lower_share"] = lower
@@ -62,8 +63,7 @@ def serving_share(facts: Mapping[str, Fact], default: float | None) -> dict[str,
 
 def default_share(facts: Mapping[str, Fact], pack: Pack) -> float | None:
     """Return the share that a server uses by default; None without a server, or if it depends on the GPU."""
-    name = str(facts.get("log.framework") or facts.get("incident.inference") or "")
-    server = pack.record(SERVERS, name) if name in pack.names("servers") else None
+    name, server = _program(facts), _server(facts, pack)
     if server is not None:
         version = facts.get(f"log.{name}_version")
         row = held_default(server.defaults.memory_share or (), card=0, version=None if version is None else str(version))
@@ -71,6 +71,21 @@ def default_share(facts: Mapping[str, Fact], pack: Pack) -> float | None:
     framework = pack.framework(name) if name else None
     written = framework.writes.get("memory_share") if framework is not None else None
     return _number(written.default) if isinstance(written, WriteRecord) else None
+
+
+def is_share_of_free(facts: Mapping[str, Fact], pack: Pack) -> bool:
+    """Return whether a server takes its share of what is free beside the weights, not of the whole GPU."""
+    server = _server(facts, pack)
+    return server is not None and any(row.value is True for row in server.defaults.of_free or ())
+
+
+def _program(facts: Mapping[str, Fact]) -> str:
+    return str(facts.get("log.framework") or facts.get("incident.inference") or "")
+
+
+def _server(facts: Mapping[str, Fact], pack: Pack) -> ServerRecord | None:
+    name = _program(facts)
+    return pack.record(SERVERS, name) if name in pack.names("servers") else None
 
 
 def _lower(facts: Mapping[str, Fact], share: float, total: float | None) -> float:

@@ -61,7 +61,7 @@ def test_a_size_that_was_taken_is_said_with_the_answer_of_the_others() -> None:
 def test_a_file_that_is_no_config_is_told(tmp_path: Path) -> None:
     notes = tmp_path / "notes.yaml"
     notes.write_text("hello: 1\nothers: [2, 3]\n", encoding="utf-8")
-    with pytest.raises(UsageError, match="no setting of any framework"):
+    with pytest.raises(UsageError, match="contains no setting of any known framework"):
         oomdoctor.estimate(notes, model="Qwen2.5-7B")
 
 

@@ -44,7 +44,7 @@ def test_a_second_fix_changes_nothing(config: Path) -> None:
 def test_a_file_that_changed_in_the_meantime_is_left_alone(config: Path) -> None:
     changes = oomdoctor.fix(config, gpu="RTX 4090", review=True)
     config.write_text(CONFIG + "seed: 1\n")
-    with pytest.raises(UsageError, match="was changed by someone else"):
+    with pytest.raises(UsageError, match="was changed by something else in the meantime; nothing was written"):
         oomdoctor.apply_fix(changes)
     assert config.read_text() == CONFIG + "seed: 1\n"
 

@@ -71,14 +71,14 @@ def test_cards_of_a_list_count_where_the_run_is_sharded() -> None:
 
 
 @pytest.mark.parametrize(("language", "words"), [
-    pytest.param("en", "By the memory model Llama-2-7b-hf needs about 50", id="in English"),
+    pytest.param("en", "The memory model estimates that Llama-2-7b-hf needs about 50", id="in English"),
     pytest.param("zh", "按显存模型估算，Llama-2-7b-hf 每张卡约需 50", id="in Chinese"),
 ])  # fmt: skip
 def test_the_cause_says_what_the_run_needs(language: str, words: str) -> None:
     state = '  File "/opt/conda/lib/python3.10/site-packages/torch/optim/adamw.py", line 112, in _init_group\n'
     shown = screen(oomdoctor.diagnose(WHOLE + state + ON_40), language)
     assert words in shown
-    assert ("the report says" if language == "en" else "依据报告中的说明") in shown
+    assert ("This relies on statements in the report" if language == "en" else "依据报告中的说明") in shown
 
 
 def test_what_stands_whatever_batch_and_length_are_is_told_without_them() -> None:
@@ -116,7 +116,9 @@ def test_what_was_tried_is_left_out_and_told() -> None:
         for diagnosis in (oomdoctor.diagnose(f"{report}{more}\n{LOSS}{ON_24}") for more in ("", " I have tried batch size 1, still OOM."))
     )
     assert ("micro_batch" in proposed, "micro_batch" in tried) == (True, False)
-    assert "Left out as it was tried" in screen(oomdoctor.diagnose(f"{report} I have tried batch size 1.\n{LOSS}{ON_24}"))
+    assert "Left out because, according to the report, it was tried: I have tried batch size 1." in screen(
+        oomdoctor.diagnose(f"{report} I have tried batch size 1.\n{LOSS}{ON_24}")
+    )
 
 
 @pytest.mark.parametrize(("command", "framework", "settings"), [

@@ -59,12 +59,12 @@ CARD = "GPU models and configuration: GPU 0: {card}\nNvidia driver version: 570.
 
 
 @pytest.mark.parametrize(("text", "first", "said"), [
-    pytest.param(TORCH.format(torch="2.5.1+cu121", seen=True) + CARD.format(card="NVIDIA GeForce RTX 5090"), "1 thing here", ["CUDA 12.1", "12.0", "CUDA is available"], id="a card that came after the CUDA of torch"),
-    pytest.param(TORCH.format(torch="2.9.1+cu128", seen=True) + CARD.format(card="NVIDIA GeForce RTX 5090"), "Nothing here keeps", ["CUDA is available"], id="a torch that has code for it"),
-    pytest.param(TORCH.format(torch="2.6.0+cpu", seen=False) + CARD.format(card="NVIDIA GeForce RTX 4070"), "1 thing here", ["a CPU-only build"], id="a build for the CPU beside a card"),
-    pytest.param(TORCH.format(torch="2.6.0+cu124", seen=False) + CARD.format(card="NVIDIA GeForce RTX 4070"), "1 thing here", ["torch sees none"], id="a torch that sees no card"),
-    pytest.param("torch==2.14.1\ntorchvision==0.15.0\n", "1 thing here", ["torch==2.0.*"], id="packages of different years"),
-    pytest.param("torch==2.6.0\ntransformers==4.57.1\n", "Nothing that is shown", [], id="packages without a card are not called fine"),
+    pytest.param(TORCH.format(torch="2.5.1+cu121", seen=True) + CARD.format(card="NVIDIA GeForce RTX 5090"), "1 problem here will make a run fail.", ["CUDA 12.1", "12.0", "CUDA is available"], id="a card that came after the CUDA of torch"),
+    pytest.param(TORCH.format(torch="2.9.1+cu128", seen=True) + CARD.format(card="NVIDIA GeForce RTX 5090"), "Nothing here would keep a run from working.", ["CUDA is available"], id="a torch that has code for it"),
+    pytest.param(TORCH.format(torch="2.6.0+cpu", seen=False) + CARD.format(card="NVIDIA GeForce RTX 4070"), "1 problem here will make a run fail.", ["a CPU-only build"], id="a build for the CPU beside a card"),
+    pytest.param(TORCH.format(torch="2.6.0+cu124", seen=False) + CARD.format(card="NVIDIA GeForce RTX 4070"), "1 problem here will make a run fail.", ["torch sees none"], id="a torch that sees no card"),
+    pytest.param("torch==2.14.1\ntorchvision==0.15.0\n", "1 problem here will make a run fail.", ["torch==2.0.*"], id="packages of different years"),
+    pytest.param("torch==2.6.0\ntransformers==4.57.1\n", "Nothing in the input would keep a run from working; it does not show which card", [], id="packages without a card are not called fine"),
     pytest.param(CARD.format(card="NVIDIA GeForce RTX 4070"), "No torch was found", [], id="a card without torch is not called fine"),
 ])  # fmt: skip
 def test_what_makes_runs_fail_is_the_first_line(text: str, first: str, said: list[str]) -> None:

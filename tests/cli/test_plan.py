@@ -112,7 +112,7 @@ def test_an_unknown_length_is_worked_out_from_what_was_on_the_card(log: str, tmp
 
 @pytest.mark.parametrize(("args", "says"), [
     pytest.param(["CONFIG"], "which card", id="no card"),
-    pytest.param(["CONFIG", "--gpu", "RTX 9999"], "--gpu RTX 9999: unknown", id="an unknown card"),
+    pytest.param(["CONFIG", "--gpu", "RTX 9999"], "GPU RTX 9999: unknown or ambiguous; did you mean", id="an unknown card"),
     pytest.param(["CONFIG", "--gpu", "24GB", "--model", "nobody/knows"], "the model nobody/knows is not in the table", id="an unknown model"),
     pytest.param(["CONFIG", "--gpu", "24GB", "--model", "Qwne2.5-7B"], "did you mean Qwen/Qwen2.5-7B", id="a mistyped one"),
     pytest.param(["Qwne2.5-7B", "--gpu", "24GB"], "did you mean Qwen/Qwen2.5-7B", id="a mistyped one alone"),

@@ -139,9 +139,9 @@ def test_an_edit_goes_where_the_option_stands(text: str, key: str, to: str, afte
 
 
 @pytest.mark.parametrize(("text", "key", "to", "why"), [
-    pytest.param('A="--bs 8 --x"\npython t.py $A\n', "--bs", "a b", "quotes inside of quotes", id="a value with a blank in a text"),
-    pytest.param('A="--bs 8"\npython a.py $A\npython b.py $A\n', "--bs", "2", "further than this", id="a text for two commands"),
-    pytest.param('python t.py --x 1 "$@"\n', "--bs", "2", "outside of the script", id="words from outside"),
+    pytest.param('A="--bs 8 --x"\npython t.py $A\n', "--bs", "a b", "quotes inside quotes", id="a value with a blank in a text"),
+    pytest.param('A="--bs 8"\npython a.py $A\npython b.py $A\n', "--bs", "2", "more than this setting", id="a text for two commands"),
+    pytest.param('python t.py --x 1 "$@"\n', "--bs", "2", "outside the script", id="words from outside"),
 ])  # fmt: skip
 def test_an_edit_is_refused(text: str, key: str, to: str, why: str) -> None:
     ((_, refused),) = patch("r.sh", text.encode(), [ConfigChange(file="r.sh", key=key, to=to)]).refusals

@@ -8,6 +8,7 @@ from findings.situation import Situation, said_first
 import oomdoctor
 from oomdoctor.advice.fixes import unique_fixes
 from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.findings.conditions import Fact
 from oomdoctor.findings.serving_share import serving_share
 
 GIB = 1 << 30
@@ -105,6 +106,15 @@ def test_a_lower_share_lies_between_the_weights_and_what_was_lacking(
     facts: dict[str, object], default: float | None, share: float | None
 ) -> None:
     assert serving_share(facts, default).get("derived.lower_share") == share  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("of_free", "above"), [
+    pytest.param(False, True, id="a share of the whole card limits the weights too"),
+    pytest.param(True, None, id="a share of what is free beside the weights does not"),
+])  # fmt: skip
+def test_a_process_is_above_a_share_that_limits_all_of_it(of_free: bool, above: bool | None) -> None:
+    held: dict[str, Fact] = {"event.allocated_bytes": 23 * GIB, "event.total_bytes": 24 * GIB}
+    assert serving_share(held, 0.8, of_free=of_free).get("derived.above_share") is above
 
 
 RAISED = [

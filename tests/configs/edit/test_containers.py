@@ -131,7 +131,7 @@ def test_ends_of_lines_stay(text: str, ends: str) -> None:
     pytest.param(LINES + LINES.replace("services:", "more:"), VLLM, "--seed", "which command", id="two containers that run it"),
     pytest.param(LINES.replace("command:\n", "command: &a\n"), VLLM, "--seed", "an anchor", id="a list that an anchor shares"),
     pytest.param(LINES.replace("- --enforce-eager", "- --max-num-seqs=8"), VLLM, "--max-num-seqs", "several times", id="an option that stands there twice"),
-    pytest.param(LINES.replace("      - \"0.85\"  # of the card\n", ""), VLLM, "--gpu-memory-utilization", "not one value", id="an option without its value"),
+    pytest.param(LINES.replace("      - \"0.85\"  # of the card\n", ""), VLLM, "--gpu-memory-utilization", "not have exactly one value", id="an option without its value"),
     pytest.param(ONE_LINE.replace("org/m", "\\\"org/m\\\""), VLLM, "--seed", "easy to get wrong", id="quotes in quotes"),
     pytest.param(SCRIPT.replace("sleep 1", "vllm serve a --port 1"), VLLM, "--seed", "which command", id="two commands of a script"),
 ])  # fmt: skip

@@ -57,7 +57,7 @@ def test_it_is_as_safe_as_its_worst_measure(measures: tuple[Measure, ...], safe:
 def test_a_measure_that_has_no_key_is_for_a_person() -> None:
     found = of(BATCH, replace(LENGTH, settings=()))
     assert [one.by_hand for one in found.by_hand] == ["sequence_length: 1024"]
-    assert "no key" in found.by_hand[0].why.en and found.by_hand[0].why.zh
+    assert "no known key" in found.by_hand[0].why.en and found.by_hand[0].why.zh
 
 
 def test_a_file_that_shards_and_offloads_leaves_nothing_to_type() -> None:

@@ -53,13 +53,13 @@ def test_it_goes_where_it_belongs(file: str, text: str, key: str, to: str, after
     pytest.param("a.yaml", "z: 1\nb: 2\n", "z", "t", "no block t", id="a block that is not there"),
     pytest.param("a.yaml", "z: 1\nb: 2\n---\nt:\n  a: 1\n", "z", "t", "no block t", id="a block of another document"),
     pytest.param("a.yaml", "z: 1\nt: 2\n", "z", "t", "no block t", id="a value where the block should be"),
-    pytest.param("a.yaml", "z: 1\nt: {a: 1}\n", "z", "t", "not written in lines", id="into brackets of YAML"),
-    pytest.param("a.yaml", "q: {z: 1, b: 2}\nt:\n  a: 1\n", "q.z", "t", "alone in one line", id="out of brackets of YAML"),
-    pytest.param("a.yaml", "z: |\n  x\nt:\n  a: 1\n", "z", "t", "alone in one line", id="a text of several lines"),
-    pytest.param("a.yaml", "z: one\n  two\nt:\n  a: 1\n", "z", "t", "alone in one line", id="a word that goes on in the next line"),
-    pytest.param("a.yaml", "t:\n  a: 1\n", "z", "t", "not where it was", id="a key that is gone"),
+    pytest.param("a.yaml", "z: 1\nt: {a: 1}\n", "z", "t", "not written line by line", id="into brackets of YAML"),
+    pytest.param("a.yaml", "q: {z: 1, b: 2}\nt:\n  a: 1\n", "q.z", "t", "not alone on its line", id="out of brackets of YAML"),
+    pytest.param("a.yaml", "z: |\n  x\nt:\n  a: 1\n", "z", "t", "not alone on its line", id="a text of several lines"),
+    pytest.param("a.yaml", "z: one\n  two\nt:\n  a: 1\n", "z", "t", "not alone on its line", id="a word that goes on in the next line"),
+    pytest.param("a.yaml", "t:\n  a: 1\n", "z", "t", "no longer at its location", id="a key that is gone"),
     pytest.param("a.json", '{\n  "stage": 2, // sharded\n  "z": {"x": 1}\n}\n', "stage", "z", "a comment", id="a comment beside it"),
-    pytest.param("a.sh", "python t.py --z 1\n", "--z", "t", "no block", id="an option"),
+    pytest.param("a.sh", "python t.py --z 1\n", "--z", "t", "not in a block", id="an option"),
 ])  # fmt: skip
 def test_it_stays_where_moving_is_not_safe(file: str, text: str, key: str, to: str, why: str) -> None:
     found = moved(file, text, key, to)

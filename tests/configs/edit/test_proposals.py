@@ -56,9 +56,9 @@ def test_a_setting_goes_where_its_program_reads_it(files: dict[str, bytes], aske
     pytest.param(setting("environment", "PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"), "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "none of these files is a script", id="a variable without a script"),
     pytest.param(setting("unsloth", "SFTConfig(optim)", '"adamw_8bit"'), 'SFTConfig(optim="adamw_8bit")', "in code", id="an argument in code"),
     pytest.param(setting("environment", "docker run --shm-size", "16g"), "docker run --shm-size 16g", "in a command", id="an option of docker"),
-    pytest.param(setting("deepspeed", "zero_optimization.stage", "3"), "zero_optimization.stage: 3", "no file of deepspeed", id="a program without a file"),
-    pytest.param(setting("llamafactory", "output_dir", "a new folder", example=True), "output_dir: a new folder", "for you to choose", id="a value that is an example"),
-    pytest.param(setting("llamafactory", "gradient_accumulation_steps", "× 4"), "gradient_accumulation_steps: × 4", "value in force is not known", id="a factor of what is not known"),
+    pytest.param(setting("deepspeed", "zero_optimization.stage", "3"), "zero_optimization.stage: 3", "none of these files belongs to deepspeed", id="a program without a file"),
+    pytest.param(setting("llamafactory", "output_dir", "a new folder", example=True), "output_dir: a new folder", "you have to choose the value", id="a value that is an example"),
+    pytest.param(setting("llamafactory", "gradient_accumulation_steps", "× 4"), "gradient_accumulation_steps: × 4", "the current value is unknown", id="a factor of what is not known"),
 ])  # fmt: skip
 def test_what_no_file_takes_is_a_line_to_type(asked: ProposedSetting, line: str, why: str) -> None:
     found = of({"a.yaml": LLAMAFACTORY}, asked)
