@@ -199,7 +199,7 @@ def test_the_status_says_whether_anything_that_matters_changed(arguments: tuple[
 def test_every_format_names_the_most_suspicious_change(format_: str, lang: str) -> None:
     done = run("last-week.log", "today.log", *BESIDE, "--format", format_, "--lang", lang)
     assert "4096 → 6144" in done.stdout
-    assert ("less room" if lang == "en" else "余量变小") in done.stdout
+    assert ("less headroom" if lang == "en" else "余量变小") in done.stdout
 
 
 def test_our_own_json_of_a_machine_can_be_compared(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ LLAMAFACTORY: dict[str, Fact] = {"training.framework": "llamafactory"}
     ),
     pytest.param(
         "smaller-batch", {**LLAMAFACTORY, "training.micro_batch": 11, "training.accumulation": 1, "training.world_size": 2},
-        ["per_device_train_batch_size: 11 → 2", "gradient_accumulation_steps: 1 → 6 (the effective batch becomes 24, it was 22)"],
+        ["per_device_train_batch_size: 11 → 2", "gradient_accumulation_steps: 1 → 6 (the effective batch becomes 24, previously 22)"],
         id="where it cannot stay the same the new one is named",
     ),
     pytest.param(

@@ -30,9 +30,9 @@ def test_stands_for(written: dict[str, Any], expected: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("written", "at", "why"), [
     pytest.param({"fact": "x", "gt": 1, "lt": 3}, "$", "one of is, lt", id="two comparisons"),
-    pytest.param({"fact": "x", "known": False, "gt": 1}, "$", "`open: true` may go with", id="unknown and compared"),
-    pytest.param({"all": [{"fact": "x", "known": True, "gt": 1}]}, "$.all[0].known", "holds of known facts only", id="known and compared"),
-    pytest.param({"fact": "x", "open": True}, "$", "`open: true` may go with", id="open, and nothing asked"),
+    pytest.param({"fact": "x", "known": False, "gt": 1}, "$", "compared by one of is, lt, le, gt, ge, in, contains, known, optionally with `open: true`", id="unknown and compared"),
+    pytest.param({"all": [{"fact": "x", "known": True, "gt": 1}]}, "$.all[0].known", "applies only to known facts", id="known and compared"),
+    pytest.param({"fact": "x", "open": True}, "$", "compared by one of is, lt, le, gt, ge, in, contains, known, optionally with `open: true`", id="open, and nothing asked"),
     pytest.param({"all": [{"fact": "x", "above": 1}]}, "$.all[0].above", "unknown operator 'above'", id="an operator that does not exist"),
     pytest.param({"any": [A, {"evnt": "x"}]}, "$.any[1].evnt", "unknown word 'evnt'", id="a word that does not exist"),
     pytest.param({"condition": "both", "fact": "x"}, "$.condition", "unknown operator 'condition'", id="a name beside something else"),

@@ -115,21 +115,21 @@ HEAD = len(gguf.header(gguf.VALUES, {**gguf.ENDS, **gguf.tensors()}))
 
 
 @pytest.mark.parametrize(("data", "why"), [
-    pytest.param(b"", "cut off", id="an empty file"),
-    pytest.param(b"PK\x03\x04" + bytes(100), "no GGUF file", id="another kind of file"),
+    pytest.param(b"", "header is truncated", id="an empty file"),
+    pytest.param(b"PK\x03\x04" + bytes(100), "is not a GGUF file", id="another kind of file"),
     pytest.param(b"GGUF" + pack("<I", 1) + bytes(100), "version 1", id="the first version"),
     pytest.param(b"GGUF" + pack(">I", 3) + bytes(100), "big-endian", id="the other order of bytes"),
     pytest.param(b"GGUF" + pack("<IQQ", 3, 1 << 60, 1), f"{1 << 60} tensors", id="more tensors than a model has"),
     pytest.param(b"GGUF" + pack("<IQQ", 3, 1, 1 << 60), f"{1 << 60} values", id="more values"),
-    pytest.param(b"GGUF" + pack("<IQQ", 3, 0, 1) + pack("<Q", 1 << 62), "cut off", id="a name longer than the file"),
-    pytest.param(b"GGUF" + pack("<IQQ", 3, 0, 1) + gguf.text("a") + pack("<I", 99), "type that is not known", id="a value of no type"),
-    pytest.param(b"GGUF" + pack("<IQQ", 3, 0, 1) + gguf.text("a") + pack("<I", 9) + pack("<IQ", 9, 1) * 40, "not known", id="lists in lists in lists"),
+    pytest.param(b"GGUF" + pack("<IQQ", 3, 0, 1) + pack("<Q", 1 << 62), "header is truncated", id="a name longer than the file"),
+    pytest.param(b"GGUF" + pack("<IQQ", 3, 0, 1) + gguf.text("a") + pack("<I", 99), "values of an unknown type (99)", id="a value of no type"),
+    pytest.param(b"GGUF" + pack("<IQQ", 3, 0, 1) + gguf.text("a") + pack("<I", 9) + pack("<IQ", 9, 1) * 40, "values of an unknown type (9)", id="lists in lists in lists"),
     pytest.param(b"GGUF" + pack("<IQQ", 3, 0, 1) + gguf.text("a") + pack("<IIQ", 9, 8, 1 << 40), f"list of {1 << 40}", id="a list of too many texts"),
-    pytest.param(b"GGUF" + pack("<IQQ", 3, 0, 1) + gguf.text("a") + pack("<IIQ", 9, 4, 1 << 61), "cut off", id="a list longer than the file"),
+    pytest.param(b"GGUF" + pack("<IQQ", 3, 0, 1) + gguf.text("a") + pack("<IIQ", 9, 4, 1 << 61), "header is truncated", id="a list longer than the file"),
     pytest.param(b"GGUF" + pack("<IQQ", 3, 1, 0) + gguf.text("a") + pack("<I", 9), "9 dimensions", id="a tensor of nine dimensions"),
-    pytest.param(b"GGUF" + pack("<IQQ", 3, 1, 0) + gguf.text("a") + pack("<IQ", 1, 1 << 50), "cannot be", id="a tensor larger than any"),
-    pytest.param(GOOD[: HEAD // 2], "cut off", id="half of a header"),
-    pytest.param(GOOD[: HEAD + 1000], "cut off", id="a download that broke off"),
+    pytest.param(b"GGUF" + pack("<IQQ", 3, 1, 0) + gguf.text("a") + pack("<IQ", 1, 1 << 50), "a tensor of an impossible size", id="a tensor larger than any"),
+    pytest.param(GOOD[: HEAD // 2], "header is truncated", id="half of a header"),
+    pytest.param(GOOD[: HEAD + 1000], "the file is truncated", id="a download that broke off"),
 ])  # fmt: skip
 def test_what_cannot_be_read_is_said_in_a_line(data: bytes, why: str, tmp_path: Path) -> None:
     path = tmp_path / "model.gguf"

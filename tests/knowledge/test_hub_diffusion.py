@@ -77,4 +77,4 @@ def test_what_makes_pictures_is_known_by_name_and_has_no_shape() -> None:
 
 def test_a_count_stands_in_the_table_alone(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"counted_parameters": 1000000000}')
-    assert "gives no sizes to count with" in (unread_config(str(tmp_path)) or "")
+    assert "lacks sizes for the calculation" in (unread_config(str(tmp_path)) or "")

@@ -114,7 +114,7 @@ def test_a_config_without_sizes_says_which_are_missing(tmp_path: Path) -> None:
 
 def test_what_is_no_json_is_said_and_what_can_be_read_is_not(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{")
-    assert "no JSON object" in (unread_config(str(tmp_path)) or "")
+    assert "not a JSON object" in (unread_config(str(tmp_path)) or "")
     (tmp_path / "config.json").write_text(json.dumps(DECODER))
     assert (unread_config(str(tmp_path)), unread_config("org/unknown")) == (None, None)
 
@@ -150,10 +150,10 @@ def test_an_absurd_size_is_named_and_nothing_is_counted(tmp_path: Path, wrong: d
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    pytest.param('{"a":' * 20_000 + "1" + "}" * 20_000, "no JSON object", id="nested without end"),
+    pytest.param('{"a":' * 20_000 + "1" + "}" * 20_000, "not a JSON object", id="nested without end"),
     pytest.param('{"a": "' + "b" * (4 << 20) + '"}', "larger than 4 MiB", id="far too large"),
-    pytest.param('{"hidden_size": 20', "no JSON object", id="cut off"),
-    pytest.param("[1, 2]", "no JSON object", id="a list"),
+    pytest.param('{"hidden_size": 20', "not a JSON object", id="cut off"),
+    pytest.param("[1, 2]", "not a JSON object", id="a list"),
 ])  # fmt: skip
 def test_what_is_no_config_is_said_to_be_none(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "config.json").write_text(text)

@@ -53,7 +53,7 @@ def with_literal(literal: str) -> dict[str, Any]:
     pytest.param({"certainty": None}, "needs a certainty", {"certainty": None, "kind": "context"}, id="only context has no certainty"),
     pytest.param({"pattern": None}, "either a pattern or a family", {"pattern": None, "family": "kernel-oom"}, id="neither pattern nor family"),
     pytest.param({"family": "kernel-oom"}, "either a pattern or a family", {}, id="both pattern and family"),
-    pytest.param({"examples": [Example(text="prog: no  room at all (3 MiB)")]}, "no literal stands in its example", {}, id="an example that the prefilter misses"),
+    pytest.param({"examples": [Example(text="prog: no  room at all (3 MiB)")]}, "no literal appears in its example", {}, id="an example that the prefilter misses"),
     pytest.param({"pattern": "no room (at all"}, "not a regular expression", {"pattern": r"no room \(at all"}, id="a bracket that is not closed"),
     pytest.param({"pattern": "no room [^\n]*"}, "unbounded repetition", {"pattern": "no room {rest}"}, id="the rest of the line"),
 ])  # fmt: skip

@@ -117,7 +117,7 @@ def test_check_names_a_typo_in_its_keys_with_the_nearest_one(rules: Path, tmp_pa
     (tmp_path / "train.yaml").write_text(CONFIG.replace("seq_length", "seq_lenght"))
     (issue,) = oomdoctor.check(tmp_path / "train.yaml", rules=rules).config.issues
     assert (issue.id, issue.key, issue.replacement, issue.line) == ("key-unknown", "seq_lenght", "seq_length", 2)
-    assert issue.what.en == "Gigatron has no key `seq_lenght`; `seq_length` is near"
+    assert issue.what.en == "Gigatron has no key `seq_lenght`; a similar key is `seq_length`"
 
 
 def test_the_built_in_rules_are_still_there_below_it(rules: Path) -> None:

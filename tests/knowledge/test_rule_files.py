@@ -19,7 +19,7 @@ WRONG = {
     "a link to nothing": "No such file or directory",
     "a link to itself": "Too many levels of symbolic links",
     "a folder": "a folder",
-    "larger than memory": "is larger than a rule file can be",
+    "larger than memory": "is too large for a rule file",
 }
 
 

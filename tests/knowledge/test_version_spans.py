@@ -26,11 +26,11 @@ def test_a_build_counts_by_its_number() -> None:
 
 @pytest.mark.parametrize(("spans", "fixed_in", "fault"), [
     pytest.param([">=1.0,<2.0"], "2.0", "", id="nothing"),
-    pytest.param(["1.0 to 2.0"], None, "is no span of versions", id="not the form"),
-    pytest.param(["~=1.0"], None, "is no span of versions", id="an operator that we do not read"),
-    pytest.param([">=2.0,<1.0"], None, "holds no version at its end", id="the ends are the wrong way round"),
-    pytest.param([">=1.0,<2.0"], "soon", "is no version", id="mended in no version"),
-    pytest.param([">=1.0"], "2.0", "is said to be without the bug", id="mended in a release that has it"),
+    pytest.param(["1.0 to 2.0"], None, "is not a version span", id="not the form"),
+    pytest.param(["~=1.0"], None, "is not a version span", id="an operator that we do not read"),
+    pytest.param([">=2.0,<1.0"], None, "contains no version at its end", id="the ends are the wrong way round"),
+    pytest.param([">=1.0,<2.0"], "soon", "is not a version", id="mended in no version"),
+    pytest.param([">=1.0"], "2.0", "is listed as fixed but is within the span", id="mended in a release that has it"),
 ])  # fmt: skip
 def test_faults_of_spans(spans: list[str], fixed_in: str | None, fault: str) -> None:
     faults = list(span_faults(spans, fixed_in))

@@ -80,7 +80,7 @@ def test_a_plan_puts_fewer_layers_on_the_card_and_says_that_it_is_slower(tmp_pat
 
 @pytest.mark.parametrize(("command", "answer"), [
     pytest.param("aphrodite run org/m --max-model-len 8192", "Aphrodite", id="Aphrodite"),
-    pytest.param("mlc_llm serve HF://org/m", "nearest that is: vllm", id="MLC"),
+    pytest.param("mlc_llm serve HF://org/m", "the closest that is: vllm", id="MLC"),
     pytest.param("echo aphrodite", "nothing to read", id="a word alone"),
 ])  # fmt: skip
 def test_a_server_that_is_not_counted_is_named_with_the_nearest(tmp_path: Path, command: str, answer: str) -> None:

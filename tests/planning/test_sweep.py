@@ -120,7 +120,7 @@ def test_the_status(args: list[str], status: int) -> None:
 
 
 @pytest.mark.parametrize(("form", "lang", "parts"), [
-    pytest.param("terminal", "en", ["13.8 ✓", "longest", "most", "Of 4 combinations 3 fit 24GB"], id="a terminal"),
+    pytest.param("terminal", "en", ["13.8 ✓", "longest", "most", "Of 4 combinations, 3 fit 24GB"], id="a terminal"),
     pytest.param("markdown", "en", ["| **13.8 ✓** |", "|---|---:|"], id="Markdown"),
     pytest.param("html", "en", ['<td class="size good">13.8 ✓</td>', '<table class="grid">'], id="HTML"),
     pytest.param("terminal", "zh", ["4 种组合中有 3 种放得下", "最长", "最多"], id="Chinese"),

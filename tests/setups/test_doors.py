@@ -86,21 +86,21 @@ def test_options_can_say_what_decides(options: list[str], words: dict[str, Any])
 
 
 @pytest.mark.parametrize(("options", "said"), [
-    pytest.param(["--method", "full", "--rank", "8"], "exclude each other", id="a rank of full training"),
-    pytest.param(["--method", "full", "--bits", "4"], "exclude each other", id="packed weights that are trained"),
-    pytest.param(["--method", "qlora", "--bits", "16"], "exclude each other", id="QLoRA in 16 bit"),
+    pytest.param(["--method", "full", "--rank", "8"], "are mutually exclusive", id="a rank of full training"),
+    pytest.param(["--method", "full", "--bits", "4"], "are mutually exclusive", id="packed weights that are trained"),
+    pytest.param(["--method", "qlora", "--bits", "16"], "are mutually exclusive", id="QLoRA in 16 bit"),
     pytest.param(["--gpu", "0GB"], "the nearest: 4GB, 6GB, 8GB", id="a card without memory"),
     pytest.param(["--gpu", "-5GB"], "the nearest: 4GB, 6GB, 8GB", id="a card of less than none"),
     pytest.param(["--gpu", "4096GB"], "the nearest: 192GB, 256GB, 288GB", id="a card larger than any"),
     pytest.param(["--length", "1000000000"], "the nearest: 40,960, 81,920, 163,840", id="a length that nothing has"),
     pytest.param(["--length", "10M"], "write 4096 or 4k", id="a length that is no number"),
-    pytest.param(["--method", "lora", "--rank", "100000"], "above the width", id="a rank above the width of the model"),
-    pytest.param(["--weights", "foo"], "no format that is known", id="a format that is none"),
+    pytest.param(["--method", "lora", "--rank", "100000"], "exceeds the width", id="a rank above the width of the model"),
+    pytest.param(["--weights", "foo"], "is not a known format", id="a format that is none"),
     pytest.param(["--strategy", "zoro3", "--gpus", "2"], "did you mean zero3", id="a strategy that is none"),
-    pytest.param(["--zero", "3", "--strategy", "fsdp2", "--gpus", "2"], "exclude each other", id="two programs that shard"),
+    pytest.param(["--zero", "3", "--strategy", "fsdp2", "--gpus", "2"], "are mutually exclusive", id="two programs that shard"),
     pytest.param(["--method", "lora", "--targets", "foo_proj"], "did you mean", id="a layer that is none"),
-    pytest.param(["--serve", "--method", "lora"], "a server trains nothing", id="a server that trains"),
-    pytest.param(["--serve", "--packing"], "a server trains nothing", id="a server that packs samples"),
+    pytest.param(["--serve", "--method", "lora"], "a server does not train", id="a server that trains"),
+    pytest.param(["--serve", "--packing"], "a server does not train", id="a server that packs samples"),
     pytest.param(["--framework", "trlx"], "did you mean trl", id="a framework that is none"),
 ])  # fmt: skip
 def test_what_no_run_has_is_said_in_one_line(options: list[str], said: str) -> None:
@@ -126,5 +126,5 @@ def test_what_is_only_unusual_is_answered(options: list[str]) -> None:
 
 def test_a_model_that_nobody_knows_is_told_by_those_as_large() -> None:
     done = CliRunner().invoke(cli, ["estimate", "--model", "zzqx-8b"])
-    assert "about as large: " in str(done.exception)
+    assert "similar in size: " in str(done.exception)
     assert "did you mean Qwen/Qwen2.5" in str(CliRunner().invoke(cli, ["estimate", "--model", "Qwen2.5-7C"]).exception)

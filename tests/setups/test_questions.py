@@ -106,4 +106,4 @@ def test_the_answer_begins_with_what_was_understood_and_options_go_before() -> N
 def test_a_question_without_a_model_says_so() -> None:
     done = CliRunner().invoke(cli, ["estimate", "will my model fit on a 4090?"])
     assert done.exit_code != 0
-    assert "no model stands in" in (done.output + str(done.exception))
+    assert "no model found in" in (done.output + str(done.exception))

@@ -69,7 +69,7 @@ def test_an_engine_makes_a_run_not_fit(tmp_path: Path) -> None:
 def test_without_a_card_nobody_knows_what_a_share_is(tmp_path: Path) -> None:
     run = asked(tmp_path, "grpo.yaml", TRL + "use_vllm: true\nvllm_mode: colocate\n", gpu=None)
     assert "rollout engine" not in parts(run, "backward")
-    assert any("takes 0.3 of each" in assumption.text.en for assumption in run.estimate.assumptions)
+    assert any("uses 0.3 of each" in assumption.text.en for assumption in run.estimate.assumptions)
 
 
 @pytest.mark.parametrize(("more", "reference"), [

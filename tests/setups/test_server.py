@@ -262,7 +262,7 @@ def test_whose_version_counts(settings: dict[str, Any], printed: str | None, fra
 
 
 def test_a_version_that_is_none_is_refused() -> None:
-    with pytest.raises(UsageError, match="'nightly' is none"):
+    with pytest.raises(UsageError, match="'nightly' is not valid"):
         of(server_version="nightly")
 
 

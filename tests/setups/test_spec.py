@@ -29,7 +29,7 @@ def made(**given_: Any) -> Setup:
 
 @pytest.mark.parametrize(("key", "meant"), [
     pytest.param("seq_length", "did you mean seq_len", id="nearly a key"),
-    pytest.param("zzz", "counts for nothing", id="like none"),
+    pytest.param("zzz", "is not known and is ignored", id="like none"),
 ])  # fmt: skip
 def test_a_key_that_is_not_known_is_named(key: str, meant: str) -> None:
     first = ask(model="Qwen/Qwen2.5-7B", **{key: 1})["assumptions"][0]

@@ -27,6 +27,8 @@ _WORTHWHILE = 0.9
 _KILL = "told-kill"
 _SHORT = 2000
 """A text up to this length that names a model and a GPU is about a run; a longer one may be a document."""
+_PACKAGE_ROW = re.compile(r"(?m)^[\w.-]{1,80}==\S{1,80}[ \t\r]*$")
+"""A line of a package list: it says what is installed, not what ran."""
 
 
 def judge_told(text: str, config: RunConfig | None, log: Mapping[str, Value], pack: Pack) -> Told | None:
@@ -80,7 +82,8 @@ def _plans(run: ToldRun, config: RunConfig | None, log: Mapping[str, Value], tex
 
 
 def _named_framework(text: str, pack: Pack) -> str | None:
-    """Return the framework that a text names, or shows by a command; not one that runs below another."""
+    """Return the framework that a text names outside a package list, or shows by a command; not one that runs below another."""
+    text = _PACKAGE_ROW.sub("", text)
     marks = sorted(
         ((record.in_logs.order, record) for record in pack.frameworks if record.in_logs is not None and record.layer is None),
         key=itemgetter(0),
