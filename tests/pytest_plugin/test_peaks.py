@@ -44,7 +44,7 @@ def test_what_a_test_takes_is_what_it_asked_for(run: Run, size: str, came: str) 
 
 def test_a_test_that_fails_itself_keeps_its_own_message(run: Run) -> None:
     result = run("@pytest.mark.gpu_memory('1 MiB')\ndef test_a():\n    mib(9)\n    assert 1 == 2\n")
-    assert outcomes(result) == {"failed": 1} and "above its limit" not in text_of(result) and "assert 1 == 2" in text_of(result)
+    assert outcomes(result) == {"failed": 1} and "over its limit" not in text_of(result) and "assert 1 == 2" in text_of(result)
 
 
 def test_peaks_are_kept_and_held_against(run: Run, pytester: pytest.Pytester) -> None:

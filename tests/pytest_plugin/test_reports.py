@@ -64,7 +64,7 @@ def test_what_a_traceback_held_is_named_and_let_go(run: Run) -> None:
     ],
 )
 def test_what_is_held_elsewhere_is_not_the_tracebacks(run: Run, code: str) -> None:
-    assert "traceback of this test held" not in text_of(run(code))
+    assert "This test's traceback kept" not in text_of(run(code))
 
 
 def test_what_led_to_the_failure_is_held_too(run: Run) -> None:

@@ -100,7 +100,7 @@ def test_samples_tell_what_a_kill_was_for(run: RunRecord, samples: tuple[Sample,
 
 
 @pytest.mark.parametrize(("pace", "told"), [
-    pytest.param(16 << 20, r"grew until it ended.{0,200} by 9\d\d\.\d\d MiB a minute", id="it grows in every second"),
+    pytest.param(16 << 20, r"grew until it ended.{0,200} by 9\d\d\.\d\d MiB per minute", id="it grows in every second"),
     pytest.param(0, None, id="it stays where it is"),
 ])  # fmt: skip
 def test_what_grew_is_told_with_its_pace(pace: int, told: str | None, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_the_first_that_failed_reports_and_the_others_say_a_line(launcher: str, 
     for rank in (0, 1):
         assert said[rank].startswith("ready\n")
         (line,) = said[rank].splitlines()[1:]
-        assert line.startswith(f"oomdoctor: rank {rank}: ended by SIGTERM, after rank 2 had failed")
+        assert line.startswith(f"oomdoctor: rank {rank}: killed by SIGTERM, after rank 2 failed")
     (job,) = (tmp_path / "state" / "oomdoctor" / "runs").iterdir()
     assert sorted(path.name for path in job.iterdir()) == ["first.json", "rank-0", "rank-1", "rank-2"]
     assert "ran out on rank 2" in oomdoctor(["diagnose", str(job)]).stdout
@@ -68,7 +68,7 @@ def test_one_that_failed_of_another_waits_for_its_report(tmp_path: Path) -> None
     first = start(tmp_path, "srun", 1, 2, f"echo '{OOM}' >&2; exit 1")
     assert [other.wait(60), first.wait(60)] == [1, 1]
     said = [(tmp_path / f"{rank}.log").read_text() for rank in (0, 1)]
-    assert "after rank 1 had failed" in said[0].splitlines()[-1] and "ran out on rank 1" in said[1]
+    assert "after rank 1 failed" in said[0].splitlines()[-1] and "ran out on rank 1" in said[1]
 
 
 def test_tasks_that_end_well_leave_and_say_nothing(tmp_path: Path) -> None:

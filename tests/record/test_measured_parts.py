@@ -67,7 +67,7 @@ WEIGHTS, ACTIVATIONS = (32, 480, WEIGHT), (40, 380, (*LAYERS[0], *TRAIN))
 
 @pytest.mark.parametrize(("held", "name", "says"), [
     pytest.param([WEIGHTS, ACTIVATIONS], "gradients-and-backward", "before the backward pass", id="gradients are expected and none are there"),
-    pytest.param([WEIGHTS, ACTIVATIONS], "optimizer-states", "first step of the optimizer", id="so are states"),
+    pytest.param([WEIGHTS, ACTIVATIONS], "optimizer-states", "first optimizer step", id="so are states"),
     pytest.param([(1, 1024, WEIGHT), (64, 1000, STATES)], "optimizer-states", "master copies", id="states twice as large as expected"),
     pytest.param([(64, 960, WEIGHT)], "weights", "more than one copy", id="four times the weights"),
     pytest.param([WEIGHTS, (20, 500, CACHE)], "kv-cache", "nothing in the settings explains it: srv/fit.py:70:main", id="a cache that training does not need"),

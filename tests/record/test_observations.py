@@ -156,7 +156,7 @@ def test_every_observation_of_the_rules_can_be_made() -> None:
     pytest.param("watched-kill-by-hand", "SIGKILL ended process 41, and", "SIGKILL 终止了进程 41，", id="a process"),
     pytest.param("watched-kill-of-unknown-sender", "SIGKILL ended the command; whether", "SIGKILL 终止了命令；", id="nobody knows which process"),
     pytest.param("watched-own-end", "with status 1.", "状态码 1。", id="what the host had left is not known"),
-    pytest.param("watched-own-end-seen", "; 40.00 GiB of 64.00 GiB was available", "64.00 GiB 中可用内存最低时为 40.00 GiB。", id="and where it is"),
+    pytest.param("watched-own-end-seen", "; at the lowest point 40.00 GiB of 64.00 GiB was available.", "64.00 GiB 中可用内存最低时为 40.00 GiB。", id="and where it is"),
 ])  # fmt: skip
 def test_a_quote_says_what_is_known_and_no_more(name: str, en: str, zh: str) -> None:
     (event,) = (event for event in CASES[name][0] if event.signature == name)

@@ -40,15 +40,15 @@ def watched(place: Path, command: list[str], before: str = "") -> tuple[int, Dia
 
 
 HEADLINES = {
-    "address-space-limit-was-reached": "A limit that is set for the process refused it memory",
+    "address-space-limit-was-reached": "A limit set for the process denied it memory",
     "container-memory-limit": "The memory limit of the container or job was reached",
     "disk-was-full": "Not a memory failure: the disk was full",
     "it-crashed": "Not a memory failure: it crashed in native code",
     "it-ended-itself": "Not a memory failure: the program exited on its own",
     "killed-by-hand": "Not a memory failure: something sent SIGKILL",
-    "limit-of-the-process": "A request for host memory was refused, though the host had room",
+    "limit-of-the-process": "A host memory request was refused, although the host had memory free",
     "native-crash": "Not a memory failure: a process crashed in native code",
-    "node-was-gone": "Not decided yet: nobody saw the end; the node or the whole job was gone at once",
+    "node-was-gone": "Not decided yet: the end was not recorded; the node or the whole job disappeared at once",
     "shm-was-full": "Shared memory (/dev/shm) ran out",
     "stopped-by-a-signal": "Not a memory failure: a signal from outside stopped it",
 }
@@ -179,4 +179,4 @@ def test_a_file_system_fills_up(tmp_path: Path, where: str, out: str, program: s
     assert done.returncode != 0
     assert first(diagnose_evidence(str(kept), load_pack())) == found
     said = oomdoctor(["diagnose", str(kept), "--full", "--lang", "en"]).stdout
-    assert "Whole card" not in said and ("/dev/shm total" in said) is (found[0] == "shm-was-full")
+    assert "Card total" not in said and ("/dev/shm total" in said) is (found[0] == "shm-was-full")

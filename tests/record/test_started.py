@@ -95,7 +95,7 @@ def test_a_named_folder_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("log", "said"), [
-    pytest.param((), "its output was not seen, so why is open (oomdoctor run --log FILE reads it)", id="nobody saw its output"),
+    pytest.param((), "its output was not captured, so the cause is unknown (oomdoctor run --log FILE reads it)", id="nobody saw its output"),
     pytest.param(("--log", "log"), "no sign of a memory failure", id="its output goes to a file, which stays empty"),
 ])  # fmt: skip
 def test_a_failure_that_is_none_of_memory_is_one_line(tmp_path: Path, log: tuple[str, ...], said: str) -> None:
@@ -112,7 +112,7 @@ def test_a_memory_failure_is_diagnosed_on_standard_error(tmp_path: Path) -> None
     assert (done.returncode, done.stdout) == (1, "")
     said = (tmp_path / "log").read_text()
     assert said.startswith("Traceback")
-    assert "A request for host memory was refused" in said.partition("MemoryError\n")[2]
+    assert "A host memory request was refused" in said.partition("MemoryError\n")[2]
 
 
 def test_nothing_that_cannot_be_started_leaves_a_folder(tmp_path: Path) -> None:

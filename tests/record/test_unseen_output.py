@@ -89,7 +89,7 @@ def test_the_verdict_is_open(command: tuple[str, ...], place: Callable[[], Itera
     report = decode(oomdoctor(["diagnose", str(tmp_path / "run"), "--format", "json"]).stdout)
     verdict = report["verdict"]
     assert (verdict["memory_failure"], verdict["certainty"]) == ("possible", "possible")
-    assert "not seen" in verdict["summary"] and "--log" in verdict["settle"]
+    assert "output was not captured" in verdict["summary"] and "--log" in verdict["settle"]
 
 
 def test_where_it_was_read_the_reason_counts(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_the_last_line_says_that_nobody_saw_it(tmp_path: Path) -> None:
         watched = [sys.executable, "-m", "oomdoctor", "run", "--out", str(tmp_path / "run"), "--", "sh", "-c", "exit 1"]
         done = subprocess.run(watched, stdin=subprocess.DEVNULL, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=600)
     (line,) = done.stderr.splitlines()
-    assert "exit code 1; its output was not seen" in line and "--log" in line
+    assert "exit code 1; its output was not captured" in line and "--log" in line
 
 
 @pytest.mark.parametrize("words", [

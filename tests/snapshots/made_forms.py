@@ -144,14 +144,14 @@ STATES = {
 }
 NOT_READ = {
     "an empty file": (b"", "empty"),
-    "cut off in the segments": (_WHOLE[:1500], "cut off at byte"),
+    "cut off in the segments": (_WHOLE[:1500], "truncated at byte"),
     "a flame graph": (b'<?xml version="1.0"?>\n<svg width="1200"></svg>', "flame graph"),
-    "a picture in a page": (b'<html><img src="data:image/png;base64,AAAA"></html>', "picture"),
-    "a page of something else": (b"<!doctype html><html></html>", "no snapshot"),
+    "a picture in a page": (b'<html><img src="data:image/png;base64,AAAA"></html>', "only an image"),
+    "a page of something else": (b"<!doctype html><html></html>", "without a snapshot"),
     "a log": (b"Traceback (most recent call last):\n", "neither"),
     "JSON of something else": (b'{"a": 1}', "no segments"),
-    "JSON that is cut off": (json.dumps(value()).encode()[:-400], "damaged or cut off"),
+    "JSON that is cut off": (json.dumps(value()).encode()[:-400], "damaged or truncated"),
     "a trace without memory": (b'{"traceEvents": [{"ph": "X", "name": "aten::mm"}]}', "profile_memory"),
     "a trace of the host only": (chrome(STEADY, kind=0), "host"),
-    "a pickle that names a class": (pickle.dumps({"segments": [pickle.Pickler]}), "none that a snapshot has"),
+    "a pickle that names a class": (pickle.dumps({"segments": [pickle.Pickler]}), "does not occur in snapshots"),
 }

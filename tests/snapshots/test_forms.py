@@ -58,7 +58,7 @@ def test_a_cut_off_trace_is_a_gap(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lang", "cut", "unrecorded"), [("en", "cut off at byte", "were not recorded"), ("zh", "cut off at byte", "没有记录")]
+    ("lang", "cut", "unrecorded"), [("en", "truncated at byte", "were not recorded"), ("zh", "truncated at byte", "没有记录")]
 )
 def test_of_a_cut_off_trace_only_the_cut_is_said(tmp_path: Path, lang: str, cut: str, unrecorded: str) -> None:
     for data, is_cut in ((STATES["cut off in the trace"][0], True), (STATES["the list of segments"][0], False)):
@@ -73,7 +73,7 @@ def test_of_a_cut_off_trace_only_the_cut_is_said(tmp_path: Path, lang: str, cut:
 def test_the_largest_free_piece_is_unknown_where_no_segments_are_told(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "made").write_bytes(data)
     said = CliRunner().invoke(cli, ["snapshot", str(tmp_path / "made"), "--exit-zero"]).output
-    assert "largest free piece unknown" in re.sub(r"\s+", " ", said)
+    assert "largest free block unknown" in re.sub(r"\s+", " ", said)
     told = json.loads(CliRunner().invoke(cli, ["snapshot", str(tmp_path / "made"), "--exit-zero", "--format", "json"]).output)
     assert told["devices"][0]["end"]["largest_free_block_bytes"] is None
 
@@ -132,7 +132,7 @@ def test_a_trace_that_frees_more_than_there_was_is_doubted(tmp_path: Path) -> No
     device = report.files[0].devices[0]
     assert device.peak.requested >= 0
     assert device.disagrees
-    assert ["do not fit" in gap.why for gap in report.gaps] == [True]
+    assert ["are inconsistent" in gap.why for gap in report.gaps] == [True]
 
 
 def test_many_failures_are_told_by_the_last_ones(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_a_hostile_file_is_one_line(tmp_path: Path, name: str) -> None:
 def test_a_file_that_never_gives_a_byte_ends_by_the_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "_LEAST_SECONDS", 0.05)
     os.mkfifo(tmp_path / "made")
-    assert "did not end in time" in answered(tmp_path / "made")
+    assert "did not finish in time" in answered(tmp_path / "made")
 
 
 @pytest.mark.skipif(not CAN_FORK, reason="no process to bound")
@@ -125,7 +125,7 @@ def test_a_small_file_that_keeps_the_processor_busy_ends_by_what_it_takes(tmp_pa
     monkeypatch.setattr(reading, "_CLOCK", 600)
     file = tmp_path / "made"
     file.write_bytes(gzip.compress(_START + b"}" + b"q\0" * (15 << 20)))
-    assert "takes longer than a snapshot of its size" in answered(file)
+    assert "takes longer than for a snapshot of its size" in answered(file)
 
 
 def test_a_large_bomb_ends_where_a_small_one_does(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ ANSWERS: dict[str, tuple[object, ...]] = {
 
 def test_a_query_that_takes_too_long_is_stopped(rows: str) -> None:
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
-    with pytest.raises(UsageError, match=r"stopped after 0\.2 s; --timeout"):
+    with pytest.raises(UsageError, match=r"stopped after 0\.2 s; raise the limit with --timeout"):
         query(endless, rows=rows, seconds=0.2)
 
 
@@ -95,7 +95,7 @@ def test_a_query_reaches_nothing_but_rows(sql: str, rows: str, tmp_path: Path) -
     secret.write_text("token\n12345\n")
     made = tmp_path / "made"
     before = Path(rows).read_bytes()
-    with pytest.raises(UsageError, match=r"one SELECT|query failed: (?!not authorized)"):
+    with pytest.raises(UsageError, match=r"a single SELECT|query failed: (?!not authorized)"):
         query(sql.format(secret=secret, made=made, rows=rows), rows=rows)
     assert not made.exists()
     assert Path(rows).read_bytes() == before

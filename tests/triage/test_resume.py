@@ -114,7 +114,7 @@ def test_the_processes_of_a_triage_end_with_the_one_that_leads(logs: Path, tmp_p
 
 def test_a_second_triage_in_the_same_store_says_so(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("oomdoctor.triage.store.lock._PATIENCE", 0)
-    with alone(str(tmp_path / "lock")), pytest.raises(UsageError, match="another triage is at work"):
+    with alone(str(tmp_path / "lock")), pytest.raises(UsageError, match="another triage is running"):
         triage([str(logs)], redact=str, store=str(tmp_path))
 
 

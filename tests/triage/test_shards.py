@@ -94,7 +94,7 @@ def test_stores_are_not_merged_into_one_in_which_another_triage_works(
     monkeypatch.setattr("oomdoctor.triage.store.lock._PATIENCE", 0)
     triage([str(logs)], redact=str, store=str(tmp_path / "monday"))
     (tmp_path / into).mkdir(exist_ok=True)
-    with alone(str(tmp_path / into / "lock")), pytest.raises(UsageError, match="another triage is at work"):
+    with alone(str(tmp_path / into / "lock")), pytest.raises(UsageError, match="another triage is running"):
         merge([str(tmp_path / "monday")], into=str(tmp_path / into))
 
 
