@@ -44,7 +44,7 @@ def test_an_action_uses_inputs_and_outputs_that_it_has(name: str) -> None:
 
 LOGS = {
     "a failed job": (AT_LOAD, "yes", "CUDA out of memory"),
-    "a job that went well": (WELL, "no", "No failure was found"),
+    "a job that went well": (WELL, "no", "No failure found in the input"),
     "no log": (None, "unknown", ""),
 }
 
