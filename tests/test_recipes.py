@@ -22,14 +22,14 @@ SAID = {
     "a fix is proposed": ["1 problem, 1 fix tested, 0 complaints", "quota.memory", "(raise the quota"],
     "a known bug is named": [
         "3 signatures, 1 bug tested, 0 complaints",
-        "Known bug of gpufarm 1.2.0",
+        "Known bug in gpufarm 1.2.0",
         "Upgrade gpufarm to 1.3.0 or later",
         "memory bug of gpufarm",
     ],
-    "a framework is read and checked": ["1 framework tested, 0 complaints", "`farm_length` is near", "The run needs"],
+    "a framework is read and checked": ["1 framework tested, 0 complaints", "a similar key is `farm_length`", "The run needs"],
     "a card is known": ["1 table tested, 0 complaints", "Farm X1"],
     "a server is known": ["1 server tested, 0 complaints", "It starts. Farm Serve serving", "card_share 0.8"],
-    "a form of config is read": ["run.properties:2", "`farm_length` is near"],
+    "a form of config is read": ["run.properties:2", "a similar key is `farm_length`"],
 }
 """What each recipe is for, in their order, and what it prints."""
 

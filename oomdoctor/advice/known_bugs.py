@@ -27,7 +27,7 @@ def bug_step(bug: KnownBug) -> Fix:
 
 
 def bug_heading(bug: KnownBug) -> Text:
-    """Return a short name for the bug: `Known bug of vLLM 0.16.0`."""
+    """Return a short name for the bug: `Known bug in vLLM 0.16.0`."""
     name = f"{bug.program} {bug.version}" if bug.version is not None else bug.program
     if bug.state == "intended":
         return Text(f"Changed default of {name}", f"{name} 的默认行为变化")

@@ -28,6 +28,8 @@ _PREFIX = re.compile(r"\s{0,8}(?:[\[({<|]|[\w./-]{1,40}(?: \w{1,20})?:\s|[\w.]{1
 """How a program's message begins."""
 _WORDS, _SMALL, _CHINESE = 8, 0.2, 10
 """A sentence has at least this many words, and this share of small ones; in Chinese, this many characters."""
+_NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1f\ufffd]")
+"""What only a binary file contains."""
 _PHASE = "while-"
 _ANYBODY = ("person", "reports", "asks")
 """What shows that a person is writing; the last one counts only in short texts."""
@@ -69,7 +71,11 @@ def find_testimony(text: str, tree: Lexicon, *, describes_a_run: bool = False) -
     anybody = describes_a_run or (len(text) <= _SHORT and any(is_a_persons(tagged(line[:_LONGEST], tree), _ANYBODY) for _, line in lines))
     for start, line in lines:
         short = tagged(line[:_LONGEST], tree)
-        if _BY_A_PROGRAM.match(line) or not (anybody or is_a_persons(short) or (len(text) <= _SHORT and _is_narrative(short))):
+        if (
+            _NO_TEXT.search(line)
+            or _BY_A_PROGRAM.match(line)
+            or not (anybody or is_a_persons(short) or (len(text) <= _SHORT and _is_narrative(short)))
+        ):
             continue
         tag = next(_failure_words(short, tree), None)
         if tag is not None:
