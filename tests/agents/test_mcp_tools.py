@@ -121,7 +121,7 @@ OUTSIDE: dict[str, tuple[str, Mapping[str, object]]] = {
     "as the other run": ("compare_runs", {"before": "train.log", "after": "../secret.log"}),
 }
 WRONG: dict[str, tuple[str, Mapping[str, object], str]] = {
-    "neither a file nor a text": ("diagnose_log", {}, "give the files"),
+    "neither a file nor a text": ("diagnose_log", {}, "give the run"),
     "a file that is not there": ("diagnose_log", {"logs": ["none.log"]}, "none.log"),
     "a path with a NUL": ("diagnose_log", {"logs": ["a\0b"]}, "null"),
     "a model that nobody knows": ("estimate_memory", {"model": "Quven-7B", "gpu": "24GB"}, "Quven-7B"),
