@@ -18,7 +18,7 @@ def test_what_it_refuses_is_refused_here() -> None:
 
 
 @pytest.mark.parametrize(("code", "said", "says"), [
-    pytest.param(-11, "", "ended the process that traced it (SIGSEGV)", id="a kernel that crashes"),
+    pytest.param(-11, "", "killed the process that traced it (SIGSEGV)", id="a kernel that crashes"),
     pytest.param(-6, "terminate called\n\n", "(SIGABRT): terminate called", id="a library that aborts"),
     pytest.param(1, "Traceback\nMemoryError\n", "more than 8 GiB of host memory", id="a loop that takes memory"),
     pytest.param(1, "Traceback\nImportError: no kernels\n", "(exit status 1): ImportError: no kernels", id="a library that is broken"),
