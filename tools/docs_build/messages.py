@@ -124,6 +124,8 @@ def _page(book: Book, message: Message, wording: Wording) -> Iterator[str]:
     causes = [book.problems[finding.id] for finding in diagnosis.findings if finding.id in book.problems][:_CAUSES]
     yield f"# {escaped(wording.say(TITLE, message=message.title))}"
     yield from _meaning(book, record, wording)
+    # The search ranks a page by its first section, so the phrases belong there.
+    yield wording.say(ALSO, list=wording.listed(f"`{phrase}`" for phrase in message.search))
     yield from _first(diagnosis, wording)
     yield f"## {wording.say(EXAMPLE)}"
     yield f"```text\n{last_lines(text)}\n```"
@@ -133,7 +135,6 @@ def _page(book: Book, message: Message, wording: Wording) -> Iterator[str]:
     yield f"## {wording.say(YOURS)}"
     yield wording.say(YOURS_LEAD, page=_PAGE.format(text=wording.say(PASTE)))
     yield "```sh\npip install oomdoctor\noomdoctor diagnose train.log\n```"
-    yield wording.say(ALSO, list=wording.listed(f"`{phrase}`" for phrase in message.search))
 
 
 def _meaning(book: Book, record: SignatureRecord, wording: Wording) -> Iterator[str]:
