@@ -22,7 +22,7 @@ from oomdoctor.reading.lines import tagged
 from oomdoctor.reading.mood import says_it_goes_on, states
 from oomdoctor.reading.refusals import MemoryRefusal, Whose, find_refusals, names_memory, whose_memory
 from oomdoctor.reading.survival import goes_on
-from oomdoctor.reading.testimony import is_a_persons
+from oomdoctor.reading.testimony import is_by_a_person
 
 Weight = Literal["stated", "warned", "named"]
 """A failure, pressure, or words that may be a failure if a log ends with them."""
@@ -202,7 +202,7 @@ def _weight(sentence: _Sentence, fields: dict[str, Value], is_end: bool) -> Weig
         return "warned"
     if _WARNING.search(sentence.head) and not _ERROR.search(sentence.head):
         return "warned"
-    if not sentence.is_marked and (is_a_persons(tagged(sentence.line, tree)) or any(tagged(sentence.above, tree).of(("reports",)))):
+    if not sentence.is_marked and (is_by_a_person(tagged(sentence.line, tree)) or any(tagged(sentence.above, tree).of(("reports",)))):
         return "named" if is_end and _is_named_at_the_end(sentence) else None  # what people report has its own reader
     is_last = not sentence.after and _is_last_word(sentence)
     if shown or sized or (sentence.is_marked and _is_refusal(sentence)) or is_last:

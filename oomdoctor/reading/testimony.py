@@ -11,15 +11,15 @@ from collections.abc import Collection, Iterator
 from msgspec import Struct
 
 from oomdoctor.knowledge.records.lexicon import Lexicon
+from oomdoctor.reading.feature_requests import is_wish
 from oomdoctor.reading.lexicon import Tag
 from oomdoctor.reading.lines import TaggedLine, tagged
 from oomdoctor.reading.mood import is_quoted, is_told, says_it_goes_on
 from oomdoctor.reading.refusals import MEMORY, Whose, find_refusals, whose_memory
-from oomdoctor.reading.requests import is_wish
 
 _MOST = 32 << 10
 """A longer text is a log."""
-_PLAIN = ("refused", "bursts")
+_PLAIN = ("refused", "shortage", "too-little")
 _NEAR = 30
 """At most this many characters may separate memory from the word for its growth."""
 _HEAD = r"\W{0,8}"
@@ -68,13 +68,13 @@ def find_testimony(text: str, tree: Lexicon, *, describes_a_run: bool = False) -
     if len(text) > _MOST or is_wish(text):
         return None
     lines = [(match.start(), match[0]) for match in re.finditer(r"[^\n]*[^\s][^\n]*", text)]
-    anybody = describes_a_run or (len(text) <= _SHORT and any(is_a_persons(tagged(line[:_LONGEST], tree), _ANYBODY) for _, line in lines))
+    anybody = describes_a_run or (len(text) <= _SHORT and any(is_by_a_person(tagged(line[:_LONGEST], tree), _ANYBODY) for _, line in lines))
     for start, line in lines:
         short = tagged(line[:_LONGEST], tree)
         if (
             _NO_TEXT.search(line)
             or _BY_A_PROGRAM.match(line)
-            or not (anybody or is_a_persons(short) or (len(text) <= _SHORT and _is_narrative(short)))
+            or not (anybody or is_by_a_person(short) or (len(text) <= _SHORT and _is_narrative(short)))
         ):
             continue
         tag = next(_failure_words(short, tree), None)
@@ -86,7 +86,7 @@ def find_testimony(text: str, tree: Lexicon, *, describes_a_run: bool = False) -
     return None
 
 
-def is_a_persons(line: TaggedLine, signs: Collection[str] = _ANYBODY[:2]) -> bool:
+def is_by_a_person(line: TaggedLine, signs: Collection[str] = _ANYBODY[:2]) -> bool:
     """Return whether a line was written by a person rather than printed by a program."""
     signed = any(tag.concept != "reports" or re.fullmatch(_HEAD, line.text[: line.span(tag)[0]]) for tag in line.of(signs))
     return signed and not _BY_A_PROGRAM.match(line.text)
@@ -140,9 +140,9 @@ def _refused(line: TaggedLine, tree: Lexicon) -> Iterator[tuple[Tag, int]]:
 
 def _shortage_words(line: TaggedLine) -> Iterator[tuple[Tag, int]]:
     """Yield the words people use to say there is not enough memory; some of them refer to other things unless memory is named."""
-    for tag in line.of(("bursts",)):
+    for tag in line.of(("shortage", "too-little")):
         start, end = line.span(tag)
-        if any(line.within((*MEMORY, "device", "sized-by-people"), *line.sentence(start))) or "out" in line.text[start:end].lower():
+        if tag.concept == "shortage" or any(line.within((*MEMORY, "device", "sized-by-people"), *line.sentence(start))):
             yield tag, end
 
 

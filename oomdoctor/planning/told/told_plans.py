@@ -33,8 +33,6 @@ _PACKAGE_ROW = re.compile(r"(?m)^[\w.-]{1,80}==\S{1,80}[ \t\r]*$")
 
 def judge_told(text: str, config: RunConfig | None, log: Mapping[str, Value], pack: Pack) -> Told | None:
     """Return what a text says about a run whose memory ran out; None if it does not say that."""
-    if find_testimony(text, pack.lexicon, describes_a_run=True) is None:
-        return None
     run = read_told(text)
     described = len(text) <= _SHORT and run.shape is not None and (run.card_name is not None or run.method_is_told)
     told = find_testimony(text, pack.lexicon, describes_a_run=described)

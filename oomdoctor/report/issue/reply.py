@@ -15,7 +15,7 @@ from oomdoctor.case.diagnosis import Diagnosis, Fix
 from oomdoctor.case.event import Kind, Place
 from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.knowledge.tables.titles import framework_title
-from oomdoctor.reading.requests import has_nan_loss, is_wish
+from oomdoctor.reading.feature_requests import has_nan_loss, is_wish
 from oomdoctor.report.diagnosis.certainty import finding_certainty, is_other_failure
 from oomdoctor.report.diagnosis.headline import settle_text, summary
 from oomdoctor.report.diagnosis.places import place_text
