@@ -39,6 +39,8 @@ class PictureModel(Struct, frozen=True, kw_only=True, cache_hash=True):
     """Blocks as programs count those kept on the host: two narrow ones are one."""
     edge: int
     """Pixels along the edge of a token; for a UNet, along that of a latent."""
+    side: int = 1024
+    """Pixels along an edge of the images that it was trained on, in the end."""
     text_tokens: int
     levels: tuple[UnetLevel, ...] = ()
     """For a UNet; empty for a transformer."""

@@ -24,6 +24,8 @@ _TEXT = {_FLUX: 512, _SD3: 333, _QWEN: 512, _WAN: 0}
 """Text tokens in addition to those of the image: max_sequence_length of pipeline_flux.py, pipeline_stable_diffusion_3.py (77 of CLIP and
 256 of T5), pipeline_qwenimage.py; Wan uses cross-attention to the text."""
 _FOLDERS = ("transformer", "unet", "transformer_2", "text_encoder", "text_encoder_2", "text_encoder_3", "image_encoder", "vae")
+_EDGE, _LATENT_SIDE = 8, 64
+"""Pixels along the edge of a latent position of a UNet, and the positions along the edge of its latents if its config does not tell."""
 _DEEP = 48
 """Latent channels of Wan 2.2 5B, whose VAE halves each edge once more."""
 
@@ -105,5 +107,13 @@ def _unet(config: HubConfig) -> PictureModel | None:
     )
     every = sum(level.resnets + level.transformers for level in levels)
     return PictureModel(
-        hidden=channels[-1], blocks=every, swapped_units=every, edge=8, text_tokens=77, levels=levels, vae_channels=256, guided=True
+        hidden=channels[-1],
+        blocks=every,
+        swapped_units=every,
+        edge=_EDGE,
+        side=_EDGE * (size(config, "sample_size") or _LATENT_SIDE),
+        text_tokens=77,
+        levels=levels,
+        vae_channels=256,
+        guided=True,
     )

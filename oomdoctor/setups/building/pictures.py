@@ -14,7 +14,6 @@ from oomdoctor.knowledge.tables.csv_table import Row, table
 from oomdoctor.knowledge.tables.memory import adapter_targets, known_format, weight_format
 from oomdoctor.setups.assumed import assumed
 
-_SIDE, _OF_SD1 = 1024, 512
 _FILM = (832, 480, 81)
 """Default width, height and frames of a video: the example of diffusers pipelines/wan/pipeline_wan.py."""
 _ON, _OFF = ("on", "已"), ("off", "未")
@@ -104,7 +103,7 @@ def _program(framework: str | None, task: str) -> Row:
 def _size(settings: RunSettings, model: PictureModel) -> tuple[int, int, int]:
     """Return width, height and frames: as given, or otherwise those in the model's own example."""
     film = model.vae_frames > 1
-    side = positive(settings.picture_side) or (_OF_SD1 if model.levels and len(model.levels) > 3 else _SIDE)
+    side = positive(settings.picture_side) or model.side
     width, height, frames = _FILM if film and positive(settings.picture_side) is None else (side, side, _FILM[2])
     told = positive(settings.video_frames)
     return positive(settings.picture_width) or width, positive(settings.picture_height) or height, (told or frames) if film else 1
